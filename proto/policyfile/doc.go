@@ -1,0 +1,27 @@
+// Package policyfile reads and writes policies as YAML, strictly.
+//
+// A file looks like this; what may be left out is said behind it:
+//
+//	policies:
+//	  - operation: report.create
+//	    token-bucket:
+//	      capacity: 40
+//	      refill: 20 per 1s     # left out or 0: a fixed quota
+//	    cost: 5                 # left out: 1
+//	    max-cost: 40            # left out: no limit but the capacity
+//	    allow-zero-cost: false  # left out: false
+//	    max-share: 100%         # left out: 100%
+//	    reclaim: proof          # left out: proof
+//	    on-unavailable: reject  # left out: reject
+//
+// The units of an interval are ns, us, ms, s, m, h and d, a day of 24 hours.
+//
+// Strict means that nothing is guessed. YAML readers turn 1.5 into 1, 010 into 8
+// and nothing into 0, and a mistyped field into no field at all. Each of them
+// would silently be another limit than the one that was meant. Here every number
+// of tokens is a plain decimal, every field is known and stands once, and a file
+// with one fault yields no policy, but all the faults, each with its line.
+//
+// [Parse] fills in what was left out, so that two files which mean the same give
+// equal policies, and [Format] writes what Parse reads.
+package policyfile

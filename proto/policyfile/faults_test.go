@@ -1,0 +1,153 @@
+package policyfile_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tokenlease/tokenlease/proto/policyfile"
+)
+
+// TestFields is case 32: a fault is told with its line and its field.
+func TestFields(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		want []string
+	}{
+		{"unknown field", least("  costs: 5"), []string{"p.yaml:5: policies[0].costs: is unknown: did you mean cost?"}},
+		{"unknown field with underscores", least("  max_cost: 5"), []string{"p.yaml:5: policies[0].max_cost: is unknown: did you mean max-cost?"}},
+		{"unknown field that is like none", least("  banana: 5"), []string{
+			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, cost, max-cost, allow-zero-cost, max-share, reclaim, on-unavailable"}},
+		{"unknown field in the rule", least("    refil: 1 per 1s"), []string{"p.yaml:5: policies[0].token-bucket.refil: is unknown: did you mean refill?"}},
+		{"unknown field at the top", "version: 1\n" + least(), []string{"p.yaml:1: version: is unknown: want one of policies"}},
+		{"rule of a later release", least("  rolling-window:", "    limit: 3"), []string{"p.yaml:5: policies[0].rolling-window: this rule is not available yet: want token-bucket"}},
+		{"field twice", least("  cost: 1", "  cost: 2"), []string{"p.yaml:6: policies[0].cost: stands twice, first in line 5: remove one"}},
+		{"policies twice", least() + least(), []string{"p.yaml:5: policies: stands twice, first in line 1: remove one"}},
+		{"operation twice", least() + "- operation: o\n  token-bucket: {capacity: 1}\n", []string{
+			`p.yaml:5: policies[1].operation: "o" has a policy already, in line 2: want one for each operation`}},
+		{"no operation", "policies:\n- token-bucket: {capacity: 1}\n", []string{"p.yaml:2: policies[0].operation: is missing"}},
+		{"no rule", "policies:\n- operation: o\n", []string{"p.yaml:2: policies[0].token-bucket: is missing"}},
+		{"no capacity", "policies:\n- operation: o\n  token-bucket: {refill: 1 per 1s}\n", []string{"p.yaml:3: policies[0].token-bucket.capacity: is missing"}},
+		{"empty rule", "policies:\n- operation: o\n  token-bucket:\n", []string{"p.yaml:3: policies[0].token-bucket: is empty: want the fields capacity, refill"}},
+		{"rule is a number", "policies:\n- operation: o\n  token-bucket: 40\n", []string{`p.yaml:3: policies[0].token-bucket: is "40": want the fields capacity, refill`}},
+		{"capacity too large", strings.Replace(least(), ": 4", ": 1000000000000000001", 1), []string{
+			"p.yaml:4: policies[0].token-bucket.capacity: 1000000000000000001 is too large: want at most 1000000000000000000"}},
+		{"empty operation", named(""), []string{"p.yaml:2: policies[0].operation: is empty: want a name such as report.create"}},
+		{"operation is empty text", named(`""`), []string{"p.yaml:2: policies[0].operation: has 0 bytes: want 1 to 128"}},
+		{"operation too long", named(strings.Repeat("o", 129)), []string{"p.yaml:2: policies[0].operation: has 129 bytes: want 1 to 128"}},
+		{"operation is a number", named("12"), []string{`p.yaml:2: policies[0].operation: "12" reads as something else than a name: put it in quotes`}},
+		{"operation with a line end", named(`"a\nb"`), []string{`p.yaml:2: policies[0].operation: "a\nb" has a control character: remove it`}},
+		{"operation is a list", named("[a]"), []string{"p.yaml:2: policies[0].operation: is a list: want a name such as report.create"}},
+		{"cost above max-cost", least("  max-cost: 4", "  cost: 5"), []string{"p.yaml:6: policies[0].cost: 5 is above max-cost, which is 4"}},
+		{"cost 0", least("  cost: 0"), []string{"p.yaml:5: policies[0].cost: 0 needs allow-zero-cost: true, or want 1 or more"}},
+		{"max-cost 0", least("  max-cost: 0"), []string{"p.yaml:5: policies[0].max-cost: 0 is not a limit: want 1 or more, or leave the field out"}},
+		{"yes for true", least("  allow-zero-cost: yes"), []string{`p.yaml:5: policies[0].allow-zero-cost: is "yes": want true or false`}},
+		{"true in quotes", least(`  allow-zero-cost: "true"`), []string{`p.yaml:5: policies[0].allow-zero-cost: is "true": want true or false`}},
+		{"no boolean", least("  allow-zero-cost:"), []string{"p.yaml:5: policies[0].allow-zero-cost: is empty: want true or false"}},
+		{"share without percent", least("  max-share: 50"), []string{`p.yaml:5: policies[0].max-share: is "50": want 1% to 100%, in whole percent`}},
+		{"share 0", least("  max-share: 0%"), []string{`p.yaml:5: policies[0].max-share: is "0%": want 1% to 100%, in whole percent`}},
+		{"share above 100", least("  max-share: 101%"), []string{`p.yaml:5: policies[0].max-share: is "101%": want 1% to 100%, in whole percent`}},
+		{"share with a fraction", least("  max-share: 0.5%"), []string{`p.yaml:5: policies[0].max-share: is "0.5%": want 1% to 100%, in whole percent`}},
+		{"share with a sign", least("  max-share: +5%"), []string{`p.yaml:5: policies[0].max-share: is "+5%": want 1% to 100%, in whole percent`}},
+		{"reclaim by deadline", least("  reclaim: deadline"), []string{"p.yaml:5: policies[0].reclaim: deadline is not available yet: want proof"}},
+		{"reclaim by nothing", least("  reclaim: Proof"), []string{`p.yaml:5: policies[0].reclaim: is "Proof": want proof`}},
+		{"local when unavailable", least("  on-unavailable: local"), []string{"p.yaml:5: policies[0].on-unavailable: local is not available yet: want reject"}},
+		{"allow when unavailable", least("  on-unavailable: allow"), []string{`p.yaml:5: policies[0].on-unavailable: is "allow": want reject`}},
+		{"policy is a name", "policies:\n- o\n", []string{
+			`p.yaml:2: policies[0]: is "o": want the fields operation, token-bucket, cost, max-cost, allow-zero-cost, max-share, reclaim, on-unavailable`}},
+		{"policies are a group", "policies:\n  operation: o\n", []string{"p.yaml:2: policies: is a group of fields: want a list of policies"}},
+		{"policies are empty", "policies:\n", []string{"p.yaml:1: policies: is empty: want a list of policies"}},
+		{"no policies", "policies: []\n", []string{"p.yaml:1: policies: is an empty list: want at least one policy"}},
+		{"the name of a field is a list", "[a]: b\n" + least(), []string{"p.yaml:1: the name of a field is a list: want one of policies"}},
+		{"all faults at once", "policies:\n- operation: 1\n  token-bucket:\n    capacity: 1.5\n    refill: 20/s\n  cots: 1\n- cost: 010\n", []string{
+			`p.yaml:2: policies[0].operation: "1" reads as something else than a name: put it in quotes`,
+			`p.yaml:4: policies[0].token-bucket.capacity: "1.5" is not whole: want a whole number of tokens`,
+			`p.yaml:5: policies[0].token-bucket.refill: "20/s" is not a refill: want 20 per 1s`,
+			`p.yaml:6: policies[0].cots: is unknown: did you mean cost?`,
+			`p.yaml:7: policies[1].cost: "010" begins with a 0, which may be read as octal: want 10`,
+			`p.yaml:7: policies[1].operation: is missing`,
+			`p.yaml:7: policies[1].token-bucket: is missing`,
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { requireFaults(t, test.in, test.want...) })
+	}
+}
+
+func TestFiles(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		want []string
+	}{
+		{"nothing", "", []string{"p.yaml:1: the file is empty: want a list of policies"}},
+		{"comments alone", "# nothing\n", []string{"p.yaml:1: the file is empty: want a list of policies"}},
+		{"an empty document", "---\n", []string{"p.yaml:2: is empty: want the fields policies"}},
+		{"a list at the top", "- operation: o\n", []string{"p.yaml:1: is a list: want the fields policies"}},
+		{"a word", "policies\n", []string{`p.yaml:1: is "policies": want the fields policies`}},
+		{"a second document", least() + "---\n" + least(), []string{"p.yaml:5: a second document begins here: want one document in a file"}},
+		{"a second document that is empty", least() + "---\n", []string{"p.yaml:5: a second document begins here: want one document in a file"}},
+		{"a wrong second document", least() + "---\n[", []string{"p.yaml:6: this is not YAML, here or just below: did not find expected node content"}},
+		{"tabs", "policies:\n\t- operation: o\n", []string{"p.yaml:2: the indentation has a tab: YAML indents with spaces"}},
+		{"an open quote", "policies:\n- operation: \"o\n", []string{"p.yaml:2: this is not YAML, here or just below: found unexpected end of stream"}},
+		{"wrong indentation", "policies:\n- operation: o\n token-bucket:\n", []string{"p.yaml:2: this is not YAML, here or just below: did not find expected key"}},
+		{"an anchor and an alias", strings.Replace(least(), ": 4", ": &a 4", 1) + "  cost: *a\n", []string{
+			`p.yaml:4: policies[0].token-bucket.capacity: the anchor "&a" is not allowed: write the value wherever it is needed`,
+			`p.yaml:5: policies[0].cost: the alias "*a" is not allowed: write the value itself`,
+		}},
+		{"a merge", least("  <<: {cost: 5}"), []string{`p.yaml:5: policies[0]."<<": merging is not allowed: write the fields out`}},
+		{"a tag", least("  cost: !!int 5"), []string{`p.yaml:5: policies[0].cost: the tag "!!int" is not allowed: write the value alone`}},
+		{"an unknown alias", least("  cost: *a"), []string{"p.yaml:1: this is not YAML, here or just below: unknown anchor 'a' referenced"}},
+		{"not UTF-8", "policies:\n- operation: \xff\n", []string{"p.yaml:2: the line is not UTF-8: save the file as UTF-8"}},
+		{"UTF-16", "\xff\xfep\x00", []string{"p.yaml:1: the line is not UTF-8: save the file as UTF-8"}},
+		{"a control character", "policies:\n- operation: a\x00b\n", []string{"p.yaml:2: the line has a control character: remove it"}},
+		{"too large", strings.Repeat("#", policyfile.MaxFileBytes+1), []string{"p.yaml:1: the file has 1048577 bytes: at most 1048576 are read"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { requireFaults(t, test.in, test.want...) })
+	}
+}
+
+func TestLongValuesAreNotRepeated(t *testing.T) {
+	long := strings.Repeat("é", 5000)
+	files := []string{
+		least("  cost: " + long),
+		least("  " + long + ": 5"),
+		least("  reclaim: " + long),
+		least("    refill: " + long),
+		least("  cost: &" + strings.Repeat("a", 5000) + " 1"),
+		named(long),
+	}
+	for _, file := range files {
+		_, err := policyfile.Parse("p.yaml", []byte(file))
+		if err == nil || len(err.Error()) > 400 {
+			t.Errorf("the error is missing or has more than 400 bytes: %.500v", err)
+		}
+	}
+}
+
+func TestFortyBytesAreQuotedWhole(t *testing.T) {
+	whole := strings.Repeat("x", 40)
+	requireFaults(t, least("  reclaim: "+whole), `p.yaml:5: policies[0].reclaim: is "`+whole+`": want proof`)
+	requireFaults(t, least("  reclaim: "+whole+"x"), `p.yaml:5: policies[0].reclaim: is "`+whole+`"...: want proof`)
+}
+
+func TestFiftyFaultsAreAllShown(t *testing.T) {
+	_, err := policyfile.Parse("p.yaml", []byte("policies:\n"+strings.Repeat("- 1\n", 50)))
+	if err == nil || strings.Count(err.Error(), "\n") != 49 {
+		t.Errorf("the text has not 50 lines: %v", err)
+	}
+}
+
+func TestManyFaultsAreCounted(t *testing.T) {
+	_, err := policyfile.Parse("p.yaml", []byte("policies:\n"+strings.Repeat("- operation: o\n  token-bucket: {capacity: -1}\n", 60)))
+	var faults policyfile.Faults
+	if !errors.As(err, &faults) || len(faults) != 119 {
+		t.Fatalf("found %d faults, want 119", len(faults))
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 51 || lines[50] != "p.yaml: and 69 more" {
+		t.Errorf("the text has %d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}

@@ -1,0 +1,222 @@
+package policyfile_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenlease/tokenlease/proto/policyfile"
+	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// full is a file with every field; it is the one in the package's comment.
+const full = `policies:
+  - operation: report.create
+    token-bucket:
+      capacity: 40
+      refill: 20 per 1s     # "0" or absent: fixed quota
+    cost: 5
+    max-cost: 40
+    allow-zero-cost: false
+    max-share: 100%
+    reclaim: proof
+    on-unavailable: reject
+`
+
+// policy is the worked example, changed.
+func policy(change func(*tokenleasev1.Policy)) *tokenleasev1.Policy {
+	p := &tokenleasev1.Policy{
+		Operation: "report.create",
+		Rule: &tokenleasev1.Policy_TokenBucket{TokenBucket: &tokenleasev1.TokenBucket{
+			CapacityTokens: 40, RefillTokens: 20, RefillIntervalNs: 1_000_000_000,
+		}},
+		DefaultCostTokens: 5,
+		MaxCostTokens:     40,
+		MaxSharePercent:   100,
+		Reclaim:           tokenleasev1.Reclaim_RECLAIM_PROOF,
+		OnUnavailable:     tokenleasev1.Unavailability_UNAVAILABILITY_REJECT,
+	}
+	change(p)
+	return p
+}
+
+// bucket sets the rule of a policy.
+func bucket(p *tokenleasev1.Policy, capacity, refill, interval int64) {
+	p.Rule = &tokenleasev1.Policy_TokenBucket{TokenBucket: &tokenleasev1.TokenBucket{
+		CapacityTokens: capacity, RefillTokens: refill, RefillIntervalNs: interval,
+	}}
+}
+
+// least is a file with one policy that has only what is required, and more lines
+// of it.
+func least(more ...string) string {
+	lines := append([]string{"policies:", "- operation: o", "  token-bucket:", "    capacity: 4"}, more...)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// named is least() with another value for the operation.
+func named(value string) string {
+	return strings.Replace(least(), "operation: o", "operation: "+value, 1)
+}
+
+func TestParse(t *testing.T) {
+	leastPolicy := func(change func(*tokenleasev1.Policy)) *tokenleasev1.Policy {
+		return policy(func(p *tokenleasev1.Policy) {
+			p.Operation, p.DefaultCostTokens, p.MaxCostTokens = "o", 1, 0
+			bucket(p, 4, 0, 0)
+			change(p)
+		})
+	}
+	tests := []struct {
+		name string
+		in   string
+		want *tokenleasev1.Policy
+	}{
+		{"every field", full, policy(func(*tokenleasev1.Policy) {})},
+		{"with Windows line ends", strings.ReplaceAll(full, "\n", "\r\n"), policy(func(*tokenleasev1.Policy) {})},
+		{"behind a document mark and a byte order mark", "\uFEFF---\n" + full, policy(func(*tokenleasev1.Policy) {})},
+		{"only what is required", least(), leastPolicy(func(*tokenleasev1.Policy) {})},
+		{"flow style", "{policies: [{operation: o, token-bucket: {capacity: 4}}]}", leastPolicy(func(*tokenleasev1.Policy) {})},
+		{"refill 0", least("    refill: 0"), leastPolicy(func(*tokenleasev1.Policy) {})},
+		{"refill in quotes", least(`    refill: "3 per 2s"`), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 4, 3, 2e9) })},
+		{"interval in days", least("    refill: 1 per 366d"), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 4, 1, 366*24*3600*1e9) })},
+		{"interval in ns", least("    refill: 1 per 7ns"), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 4, 1, 7) })},
+		{"largest refill", least("    refill: 9223372036854775807 per 1us"), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 4, 9223372036854775807, 1000) })},
+		{"largest capacity", strings.Replace(least(), "capacity: 4", "capacity: 1000000000000000000", 1), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 1e18, 0, 0) })},
+		{"capacity 0 denies all", strings.Replace(least(), "capacity: 4", "capacity: 0", 1), leastPolicy(func(p *tokenleasev1.Policy) { bucket(p, 0, 0, 0) })},
+		{"cost 0 where allowed", least("  cost: 0", "  allow-zero-cost: true"), leastPolicy(func(p *tokenleasev1.Policy) { p.DefaultCostTokens, p.AllowZeroCost = 0, true })},
+		{"cost above the capacity", least("  cost: 9"), leastPolicy(func(p *tokenleasev1.Policy) { p.DefaultCostTokens = 9 })},
+		{"share", least("  max-share: 1%"), leastPolicy(func(p *tokenleasev1.Policy) { p.MaxSharePercent = 1 })},
+		{"operation in quotes", named(`"true"`), leastPolicy(func(p *tokenleasev1.Policy) { p.Operation = "true" })},
+		{"operation beyond ASCII", named("größe"), leastPolicy(func(p *tokenleasev1.Policy) { p.Operation = "größe" })},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := policyfile.Parse("p.yaml", []byte(test.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 1 || !proto.Equal(got[0], test.want) {
+				t.Errorf("Parse:\n got %v\nwant %v", got, test.want)
+			}
+			if err := got[0].Validate(); err != nil {
+				t.Errorf("what was parsed is invalid: %v", err)
+			}
+		})
+	}
+}
+
+func TestCaseMakesTwoOperations(t *testing.T) {
+	got, err := policyfile.Parse("p.yaml", []byte(full+strings.TrimPrefix(strings.Replace(full, "report", "Report", 1), "policies:\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].GetOperation() != "report.create" || got[1].GetOperation() != "Report.create" {
+		t.Errorf("Parse = %v, want two policies in the order of the file", got)
+	}
+}
+
+// TestNumbers is case 48: what is not a plain decimal is refused by name,
+// wherever a number of tokens stands.
+func TestNumbers(t *testing.T) {
+	values := []struct{ value, problem string }{
+		{"1.5", `"1.5" is not whole: want a whole number of tokens`},
+		{"5.0", `"5.0" is not whole: want a whole number of tokens`},
+		{".5", `".5" is not whole: want a whole number of tokens`},
+		{"010", `"010" begins with a 0, which may be read as octal: want 10`},
+		{"00", `"00" begins with a 0, which may be read as octal: want 0`},
+		{"1e3", `"1e3" has an exponent: want a whole number with all its digits`},
+		{"1E3", `"1E3" has an exponent: want a whole number with all its digits`},
+		{"", `is empty: want a whole number such as 40`},
+		{"# nothing", `is empty: want a whole number such as 40`},
+		{"null", `"null" is empty: want a whole number`},
+		{"~", `"~" is empty: want a whole number`},
+		{`""`, `"" is text: want a whole number without quotes`},
+		{`"5"`, `"5" is text: want a whole number without quotes`},
+		{`'5'`, `"5" is text: want a whole number without quotes`},
+		{"|\n      5", `"5\n" is text: want a whole number without quotes`},
+		{"0x10", `"0x10" is not decimal: want a whole number in decimal digits`},
+		{"0o10", `"0o10" is not decimal: want a whole number in decimal digits`},
+		{"0b1", `"0b1" is not decimal: want a whole number in decimal digits`},
+		{"+5", `"+5" has a sign: want 5`},
+		{"-5", `"-5" is negative: want 0 or more`},
+		{"1_000", `"1_000" has underscores: want 1000`},
+		{"1,000", `"1,000" has commas: want 1000`},
+		{".inf", `".inf" is not a number: want a whole number such as 40`},
+		{".nan", `".nan" is not a number: want a whole number such as 40`},
+		{"40 tokens", `"40 tokens" is not a number: want a whole number such as 40`},
+		{"forty", `"forty" is not a number: want a whole number such as 40`},
+		{"true", `"true" is not a number: want a whole number such as 40`},
+		{"2026-01-01", `"2026-01-01" is not a number: want a whole number such as 40`},
+		{"9223372036854775808", `"9223372036854775808" is too large: want at most 9223372036854775807`},
+		{"[5]", `is a list: want a whole number such as 40`},
+		{"{a: 5}", `is a group of fields: want a whole number such as 40`},
+	}
+	for _, v := range values {
+		t.Run(v.value, func(t *testing.T) {
+			requireFaults(t, least("  cost: "+v.value), "p.yaml:5: policies[0].cost: "+v.problem)
+			requireFaults(t, least("  max-cost: "+v.value), "p.yaml:5: policies[0].max-cost: "+v.problem)
+			in := strings.Replace(least(), "capacity: 4", "capacity: "+v.value, 1)
+			requireFaults(t, in, "p.yaml:4: policies[0].token-bucket.capacity: "+v.problem)
+		})
+	}
+}
+
+func TestRefills(t *testing.T) {
+	values := []struct{ value, problem string }{
+		{"", `is empty: want tokens per interval, such as 20 per 1s, or 0 for a fixed quota`},
+		{"20", `"20" is not a refill: want an interval as well, such as 20 per 1s`},
+		{"20/s", `"20/s" is not a refill: want 20 per 1s`},
+		{"20/min", `"20/min" is not a refill: want 20 per 1m`},
+		{"20 / 10s", `"20 / 10s" is not a refill: want 20 per 10s`},
+		{"20per1s", `"20per1s" is not a refill: want 20 per 1s`},
+		{"20 per 1 s", `"20 per 1 s" is not a refill: want 20 per 1s`},
+		{"20 every 1s", `"20 every 1s" is not a refill: want tokens per interval, such as 20 per 1s`},
+		{"20 PER 1s", `"20 PER 1s" is not a refill: want tokens per interval, such as 20 per 1s`},
+		{"fast", `"fast" is not a refill: want tokens per interval, such as 20 per 1s`},
+		{"20 per 1", `the interval "1" has no unit: want 1s, 1m, 1h or 1d`},
+		{"20 per s", `the interval "s" is not understood: want 1s`},
+		{"20 per second", `the interval "second" is not understood: want 1s`},
+		{"20 per 5min", `the interval "5min" is not understood: want 5m`},
+		{"20 per 1S", `the interval "1S" is not understood: want 1s`},
+		{"20 per 1.5s", `the interval "1.5s" is not understood: want 1500ms`},
+		{"20 per 1m30s", `the interval "1m30s" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`},
+		{"20 per 1w", `the interval "1w" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`},
+		{"20 per -1s", `the interval "-1s" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`},
+		{"20 per 0s", `the interval "0s" has no length: want 1s or more`},
+		{"20 per 01s", `the interval "01" begins with a 0, which may be read as octal: want 1`},
+		{"20 per 367d", `the interval "367d" is too long: want at most 366d`},
+		{"20 per 99999999999999999999s", `the interval "99999999999999999999" is too large: want at most 9223372036854775807`},
+		{"0 per 1s", `"0 per 1s" refills nothing: want 0 for a fixed quota`},
+		{"1.5 per 1s", `"1.5" is not whole: want a whole number of tokens; a broken rate is written over a longer interval, such as 3 per 2s`},
+		{"-1 per 1s", `"-1" is negative: want 0 or more; a broken rate is written over a longer interval, such as 3 per 2s`},
+		{"[20, 1s]", `is a list: want tokens per interval, such as 20 per 1s, or 0 for a fixed quota`},
+	}
+	for _, v := range values {
+		t.Run(v.value, func(t *testing.T) {
+			requireFaults(t, least("    refill: "+v.value), "p.yaml:5: policies[0].token-bucket.refill: "+v.problem)
+		})
+	}
+}
+
+// requireFaults parses a file and compares all that is wrong with it.
+func requireFaults(t *testing.T, in string, want ...string) {
+	t.Helper()
+	policies, err := policyfile.Parse("p.yaml", []byte(in))
+	if policies != nil {
+		t.Errorf("a wrong file gave policies: %v", policies)
+	}
+	var faults policyfile.Faults
+	if !errors.As(err, &faults) {
+		t.Fatalf("Parse error = %v, want Faults", err)
+	}
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.String())
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("faults of\n%s\n got %s\nwant %s", in, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}

@@ -1,0 +1,128 @@
+package tokenleasev1
+
+// Limits of the admin requests.
+const (
+	// MaxPageSize is the largest page of a list.
+	MaxPageSize = 1000
+	// MaxPolicies is the most policies in one ApplyPoliciesRequest.
+	MaxPolicies = 50
+)
+
+// Validate checks the selection and the page. The error is a *FieldError.
+func (m *ListBudgetsRequest) Validate() error { return asError(m.fault()) }
+
+func (m *ListBudgetsRequest) fault() *FieldError {
+	if e := selectionFault(m.GetAccount(), m.GetOperation()); e != nil {
+		return e
+	}
+	return pageFault(m.GetPageSize(), m.GetPageToken())
+}
+
+// Validate checks the key. The error is a *FieldError.
+func (m *ShowBudgetRequest) Validate() error {
+	return asError(m.GetKey().fault().within("key"))
+}
+
+// Validate checks the selection and the page. The error is a *FieldError.
+func (m *ListGrantsRequest) Validate() error { return asError(m.fault()) }
+
+func (m *ListGrantsRequest) fault() *FieldError {
+	if e := checkOptionalName("region", m.GetRegion()); e != nil {
+		return e
+	}
+	if e := checkOptionalName("instance", m.GetInstance()); e != nil {
+		return e
+	}
+	if e := selectionFault(m.GetAccount(), m.GetOperation()); e != nil {
+		return e
+	}
+	switch m.GetState() {
+	case GrantState_GRANT_STATE_UNSPECIFIED, GrantState_GRANT_STATE_LIVE, GrantState_GRANT_STATE_ORPHANED:
+	default:
+		return faultf("state", "must be GRANT_STATE_LIVE, GRANT_STATE_ORPHANED or unspecified, is the unknown value %d", m.GetState())
+	}
+	return pageFault(m.GetPageSize(), m.GetPageToken())
+}
+
+// Validate checks the form of the ID. The error is a *FieldError.
+func (m *ShowGrantRequest) Validate() error {
+	return asError(checkGrantID(m.GetGrantId()))
+}
+
+// Validate checks the selection. The error is a *FieldError.
+func (m *ListHoldersRequest) Validate() error {
+	return asError(checkOptionalName("region", m.GetRegion()))
+}
+
+// Validate checks the holder. The error is a *FieldError.
+func (m *ShowHolderRequest) Validate() error {
+	return asError(m.GetHolder().fault().within("holder"))
+}
+
+// Validate checks that the attestation is complete. The error is a *FieldError.
+func (m *ResolveGrantRequest) Validate() error { return asError(m.fault()) }
+
+func (m *ResolveGrantRequest) fault() *FieldError {
+	if e := checkGrantID(m.GetGrantId()); e != nil {
+		return e
+	}
+	if e := checkText("attested_by", m.GetAttestedBy(), 1, MaxPersonBytes); e != nil {
+		return e
+	}
+	return checkText("because", m.GetBecause(), 1, MaxBecauseBytes)
+}
+
+// Validate checks each policy, that no operation stands twice, and who applies
+// them. The error is a *FieldError.
+func (m *ApplyPoliciesRequest) Validate() error { return asError(m.fault()) }
+
+func (m *ApplyPoliciesRequest) fault() *FieldError {
+	policies := m.GetPolicies()
+	if e := checkCount("policies", len(policies), 1, MaxPolicies); e != nil {
+		return e
+	}
+	for i, p := range policies {
+		if e := p.fault(); e != nil {
+			return e.withinItem("policies", i)
+		}
+		for j, earlier := range policies[:i] {
+			if earlier.GetOperation() == p.GetOperation() {
+				return faultf(item("policies", i)+".operation", "must be unique, repeats that of %s", item("policies", j))
+			}
+		}
+	}
+	if e := checkText("applied_by", m.GetAppliedBy(), 1, MaxPersonBytes); e != nil {
+		return e
+	}
+	return checkText("because", m.GetBecause(), 0, MaxBecauseBytes)
+}
+
+// Validate finds nothing: the request has no fields yet.
+func (m *ListPoliciesRequest) Validate() error { return nil }
+
+// Validate finds nothing: the request has no fields yet.
+func (m *VerifyRequest) Validate() error { return nil }
+
+// selectionFault checks an optional account and operation.
+func selectionFault(account, operation string) *FieldError {
+	if e := checkText("account", account, 0, MaxAccountBytes); e != nil {
+		return e
+	}
+	return checkText("operation", operation, 0, MaxOperationBytes)
+}
+
+// pageFault checks where a page begins and how long it is.
+func pageFault(size uint32, token string) *FieldError {
+	if size > MaxPageSize {
+		return faultf("page_size", "must be at most %d, is %d", MaxPageSize, size)
+	}
+	return checkText("page_token", token, 0, MaxPageTokenBytes)
+}
+
+// checkOptionalName is checkName for a field that may be empty.
+func checkOptionalName(field, value string) *FieldError {
+	if value == "" {
+		return nil
+	}
+	return checkName(field, value, MaxHolderNameBytes)
+}
