@@ -1,0 +1,121 @@
+package lease
+
+import (
+	"fmt"
+	"math"
+)
+
+// Check says which invariant of the ledger is broken, if any. Tests, simulations
+// and `tokenlease verify` share it. It may be given any values: nothing in it
+// overflows.
+func (l *Ledger) Check() error {
+	if err := l.Rule.Validate(); err != nil {
+		return fmt.Errorf("%v: %w", l, err)
+	}
+	if err := l.checkGrants(); err != nil {
+		return fmt.Errorf("%v: %w", l, err)
+	}
+	var reserved int64
+	for _, g := range l.Grants {
+		reserved = plus(reserved, g.Outstanding())
+	}
+	switch {
+	case l.Updated < 0:
+		return fmt.Errorf("%v: negative time", l)
+	case l.Available < 0:
+		return fmt.Errorf("%v: available is negative", l)
+	case reserved > MaxCapacity:
+		return fmt.Errorf("%v: more is reserved than any capacity allows", l)
+	case l.Available > 0 && (l.Available > l.Rule.Capacity || reserved > l.Rule.Capacity-l.Available):
+		return fmt.Errorf("%v: available and reserved exceed the capacity", l)
+	case l.Remainder < 0 || l.Remainder > 0 && l.Remainder >= int64(l.Rule.Refill.Interval):
+		return fmt.Errorf("%v: the fraction is not below one token", l)
+	case l.Remainder > 0 && l.room() == 0:
+		return fmt.Errorf("%v: a fraction is banked without room for it", l)
+	}
+	return nil
+}
+
+// checkGrants checks each grant, their order, and that a holder epoch has one
+// at the most.
+func (l *Ledger) checkGrants() error {
+	type holding struct {
+		holder Holder
+		epoch  uint64
+	}
+	seen := make(map[holding]GrantID, len(l.Grants))
+	for i, g := range l.Grants {
+		if err := g.check(); err != nil {
+			return err
+		}
+		if i > 0 && l.Grants[i-1].ID.Compare(g.ID) >= 0 {
+			return fmt.Errorf("grants %v and %v are out of order", l.Grants[i-1].ID, g.ID)
+		}
+		who := holding{g.Holder, g.Epoch}
+		if other, twice := seen[who]; twice {
+			return fmt.Errorf("grants %v and %v are both of %v epoch %d", other, g.ID, g.Holder, g.Epoch)
+		}
+		seen[who] = g.ID
+	}
+	return nil
+}
+
+// CheckStep says which rule a transition from before, which has passed Check, to
+// after has broken: counters and time only grow, a policy version does not go
+// back or change its terms, and credit rises by refill alone.
+func CheckStep(before, after *Ledger) error {
+	if err := after.Check(); err != nil {
+		return err
+	}
+	switch {
+	case after.Key != before.Key:
+		return fmt.Errorf("%v: was another budget, %v", after, before)
+	case after.Updated < before.Updated || after.Rule.Version < before.Rule.Version:
+		return fmt.Errorf("%v: time or version went back from %v", after, before)
+	case after.Rule.Version == before.Rule.Version && after.Rule != before.Rule:
+		return fmt.Errorf("%v: version %d changed from %+v to %+v", after, after.Rule.Version, before.Rule, after.Rule)
+	}
+	for _, was := range before.Grants {
+		is := after.Grant(was.ID)
+		if is == nil {
+			continue
+		}
+		if is.Holder != was.Holder || is.Epoch != was.Epoch || is.Opened != was.Opened ||
+			is.Issued < was.Issued || is.Spent < was.Spent || is.Returned < was.Returned || is.Sequence < was.Sequence {
+			return fmt.Errorf("%v: grant %v went back from %+v to %+v", after, was.ID, was, *is)
+		}
+	}
+	return checkCredit(before, after)
+}
+
+// checkCredit checks that what is available and out, with what the grants of
+// after have settled since before, has risen by no more than what refill earned,
+// to the fraction of a token. (Without the settled part, credit minted along
+// with a settlement would not show.)
+func checkCredit(before, after *Ledger) error {
+	had, has := plus(before.Available, before.Reserved()), after.Available
+	for _, is := range after.Grants {
+		settled := is.Spent
+		if was := before.Grant(is.ID); was != nil {
+			settled -= was.Spent
+		}
+		has = plus(has, is.Outstanding()+settled)
+	}
+	earned, fraction := before.Rule.Refill.accrue(after.Updated.Sub(before.Updated), before.Remainder)
+	if before.Rule.Refill.Interval != after.Rule.Refill.Interval {
+		fraction = before.Rule.Refill.rescale(fraction, after.Rule.Refill.Interval)
+	}
+	if most := plus(had, earned); has > most || has == most && after.Remainder > fraction {
+		return fmt.Errorf("%v: credit rose by %d+%d where refill earned %d+%d, from %v",
+			after, has-had, after.Remainder, earned, fraction, before)
+	}
+	return nil
+}
+
+// plus is a+b for a and b of 0 or more, or the largest int64.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

@@ -1,0 +1,299 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Errors of transitions. With any of them the transition changed nothing.
+var (
+	// ErrGone means that the grant has ended, or never was: a late message.
+	ErrGone = errors.New("lease: the grant is gone")
+	// ErrNoRoom means that the credit asked for is not available.
+	ErrNoRoom = errors.New("lease: not available")
+	// ErrExists means that the holder epoch has a live grant already.
+	ErrExists = errors.New("lease: the holder epoch has a grant of this budget")
+	// ErrOlderRule means that the ledger runs under a newer policy version.
+	ErrOlderRule = errors.New("lease: older policy version")
+)
+
+// Ledger is the state of one budget: its rule, what is available, and the
+// grants that are out. The package comment has its invariant and why it holds.
+type Ledger struct {
+	Key       Key
+	Rule      Rule
+	Updated   Time  // the ledger time that Available stands at
+	Available int64 // tokens that may be handed out
+	Remainder int64 // a fraction of a token: numerator over Rule.Refill.Interval
+	Grants    []Grant
+}
+
+// NewLedger is a full budget with nothing out. That is also what a budget
+// without a record means.
+func NewLedger(key Key, rule Rule, now Time) Ledger {
+	return Ledger{Key: key, Rule: rule, Updated: now, Available: rule.Capacity}
+}
+
+// Clone shares nothing with l.
+func (l Ledger) Clone() Ledger {
+	l.Grants = slices.Clone(l.Grants)
+	return l
+}
+
+// Reserved is the outstanding credit of all grants, in tokens.
+func (l *Ledger) Reserved() int64 {
+	var sum int64
+	for i := range l.Grants {
+		sum += l.Grants[i].Outstanding()
+	}
+	return sum
+}
+
+// HeldBy is the outstanding credit of the holder over all its epochs.
+func (l *Ledger) HeldBy(holder Holder) int64 {
+	var sum int64
+	for i := range l.Grants {
+		if l.Grants[i].Holder == holder {
+			sum += l.Grants[i].Outstanding()
+		}
+	}
+	return sum
+}
+
+// room is how much more could be made available; 0 when more than the capacity
+// is out.
+func (l *Ledger) room() int64 {
+	return max(0, l.Rule.Capacity-l.Reserved()-l.Available)
+}
+
+// Full says that the budget is as if it had never been used: only then may its
+// record be dropped.
+func (l *Ledger) Full() bool {
+	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0
+}
+
+// Advance brings the ledger to now: refill fills the room that there was since
+// the last transition. Time without room is not banked, and a now before the
+// last one changes nothing.
+func (l *Ledger) Advance(now Time) {
+	if now <= l.Updated {
+		return
+	}
+	elapsed := now.Sub(l.Updated)
+	l.Updated = now
+	tokens, remainder := l.Rule.Refill.accrue(elapsed, l.Remainder)
+	if room := l.room(); tokens >= room {
+		tokens, remainder = room, 0
+	}
+	l.Available += tokens
+	l.Remainder = remainder
+}
+
+// Install puts another version of the policy's rule in force, on the balances
+// that exist: a lower capacity cuts what is available, a higher one mints
+// nothing. The current version again changes nothing; an older one gets
+// ErrOlderRule.
+func (l *Ledger) Install(now Time, rule Rule) error {
+	if rule.Version < l.Rule.Version {
+		return ErrOlderRule
+	}
+	if rule.Version == l.Rule.Version {
+		return nil
+	}
+	l.Advance(now)
+	l.Remainder = l.Rule.Refill.rescale(l.Remainder, rule.Refill.Interval)
+	l.Rule = rule
+	l.clamp()
+	return nil
+}
+
+// clamp restores the invariant after the capacity or the reserved credit has
+// changed: available at most fills the capacity, and a fraction needs room.
+func (l *Ledger) clamp() {
+	l.Available = max(0, min(l.Available, l.Rule.Capacity-l.Reserved()))
+	if l.room() == 0 || l.Rule.Refill.Tokens == 0 {
+		l.Remainder = 0
+	}
+}
+
+// Headroom is the most that the holder could be granted at now, in tokens: what
+// is available, within the holder's share.
+func (l *Ledger) Headroom(now Time, holder Holder) int64 {
+	l.Advance(now)
+	return max(0, min(l.Available, l.Rule.ShareCap()-l.HeldBy(holder)))
+}
+
+// Open hands out tokens (0 or more) under a new grant. The caller guarantees
+// that the ID was never used. It cannot over-admit: the credit moves from
+// available to reserved, and the sum stays.
+func (l *Ledger) Open(now Time, id GrantID, holder Holder, epoch uint64, tokens int64) error {
+	if tokens < 0 || tokens > l.Headroom(now, holder) {
+		return ErrNoRoom
+	}
+	if l.Live(holder, epoch) != nil {
+		return ErrExists
+	}
+	l.Available -= tokens
+	at, _ := l.find(id)
+	l.Grants = slices.Insert(l.Grants, at, Grant{
+		ID: id, Holder: holder, Epoch: epoch, Issued: tokens, Opened: l.Updated,
+	})
+	return nil
+}
+
+// TopUp hands out more tokens under a grant. Like Open it moves credit from
+// available to reserved.
+func (l *Ledger) TopUp(now Time, id GrantID, tokens int64) error {
+	g := l.Grant(id)
+	if g == nil {
+		return ErrGone
+	}
+	if tokens < 0 || tokens > l.Headroom(now, g.Holder) || tokens > MaxCounter-g.Issued {
+		return ErrNoRoom
+	}
+	l.Available -= tokens
+	g.Issued += tokens
+	return nil
+}
+
+// Account takes over a holder's cumulative counters: what it spent is settled,
+// and what it returned becomes available as far as there is room. It is safe in
+// any order and any number of times, since counters merge by max and the holder
+// stopped spending what it returned before it said so.
+//
+// Errors: ErrGone, or an *AboveIssuedError.
+func (l *Ledger) Account(now Time, id GrantID, spent, returned int64) error {
+	g := l.Grant(id)
+	if g == nil {
+		return ErrGone
+	}
+	l.Advance(now)
+	before := g.Returned
+	if err := g.merge(spent, returned); err != nil {
+		return err
+	}
+	l.Available += g.Returned - before
+	l.clamp()
+	return nil
+}
+
+// Close ends a grant by its holder's final counters. The holder has stopped
+// spending, so what is neither spent nor returned was never used, received or
+// not, and becomes available.
+//
+// Errors: ErrGone, or an *AboveIssuedError with which the grant stays.
+func (l *Ledger) Close(now Time, id GrantID, spent, returned int64) error {
+	if err := l.Account(now, id, spent, returned); err != nil {
+		return err
+	}
+	l.end(id, true)
+	return nil
+}
+
+// CloseProven ends a grant of a dead epoch by its journal. What was never drawn
+// was never spent; what was drawn counts as spent, unless a return of it was
+// recorded before the crash.
+//
+// Errors: ErrGone.
+func (l *Ledger) CloseProven(now Time, id GrantID, drawn int64) error {
+	g := l.Grant(id)
+	if g == nil {
+		return ErrGone
+	}
+	l.Advance(now)
+	g.Spent = min(max(g.Spent, drawn), g.Issued-g.Returned)
+	l.end(id, true)
+	return nil
+}
+
+// Attest ends a grant by an operator's word that no process of its epoch runs
+// or can ever resume. What is outstanding counts as spent at this moment, so it
+// comes back through refill alone. It returns that amount in tokens.
+//
+// Errors: ErrGone.
+func (l *Ledger) Attest(now Time, id GrantID) (counted int64, err error) {
+	g := l.Grant(id)
+	if g == nil {
+		return 0, ErrGone
+	}
+	l.Advance(now)
+	counted = g.Outstanding()
+	l.end(id, false)
+	return counted, nil
+}
+
+// end removes a grant; what is outstanding becomes available if it is known to
+// be unspent.
+func (l *Ledger) end(id GrantID, unspent bool) {
+	at, _ := l.find(id)
+	if unspent {
+		l.Available += l.Grants[at].Outstanding()
+	}
+	l.Grants = slices.Delete(l.Grants, at, at+1)
+	l.clamp()
+}
+
+// Retry is the earliest time from now at which refill could make tokens
+// available, if nobody else takes any and what is out is spent at once. ok is
+// false when waiting cannot help: there is no refill, or the tokens could never
+// fit. A now before the last one waits for the ledger's time to come, too.
+func (l *Ledger) Retry(now Time, tokens int64) (wait time.Duration, ok bool) {
+	l.Advance(now)
+	if tokens > l.Rule.ShareCap() {
+		return 0, false
+	}
+	if tokens <= l.Available {
+		return 0, true
+	}
+	behind := l.Updated.Sub(now)
+	wait, ok = l.Rule.Refill.wait(tokens-l.Available, l.Remainder)
+	if !ok || wait > math.MaxInt64-behind {
+		return 0, false
+	}
+	return wait + behind, true
+}
+
+// Grant is the grant with this ID, or nil. It is valid until the next
+// transition.
+func (l *Ledger) Grant(id GrantID) *Grant {
+	if at, found := l.find(id); found {
+		return &l.Grants[at]
+	}
+	return nil
+}
+
+// Live is the grant of the holder epoch, or nil. It is valid until the next
+// transition.
+func (l *Ledger) Live(holder Holder, epoch uint64) *Grant {
+	for i := range l.Grants {
+		if g := &l.Grants[i]; g.Holder == holder && g.Epoch == epoch {
+			return g
+		}
+	}
+	return nil
+}
+
+// find is the place of the ID among the grants, which are in order of ID.
+func (l *Ledger) find(id GrantID) (at int, found bool) {
+	return slices.BinarySearchFunc(l.Grants, id, func(g Grant, id GrantID) int { return g.ID.Compare(id) })
+}
+
+// String is for messages of tests and checkers.
+func (l *Ledger) String() string {
+	return fmt.Sprintf("%s/%s v%d: available %d+%d/%d, reserved %d, capacity %d, %d grants, at %d",
+		l.Key.Account, l.Key.Operation, l.Rule.Version, l.Available, l.Remainder,
+		int64(l.Rule.Refill.Interval), l.Reserved(), l.Rule.Capacity, len(l.Grants), int64(l.Updated))
+}
+
+// Projected is what would be available at now, in tokens, if nothing else
+// happened to a ledger with these balances: an estimate for displays.
+func Projected(rule Rule, updated Time, available, remainder, reserved int64, now Time) int64 {
+	if now <= updated {
+		return available
+	}
+	tokens, _ := rule.Refill.accrue(now.Sub(updated), remainder)
+	return available + min(tokens, max(0, rule.Capacity-reserved-available))
+}

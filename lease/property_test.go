@@ -1,0 +1,294 @@
+package lease_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// Any transitions in any order, with messages that are lost, repeated, late and
+// out of order: the ledger keeps every invariant and agrees with the model to
+// the fraction of a token.
+func TestLedgerAgreesWithModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(drawRule(t, 1))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			w.step(t)
+		}
+	})
+}
+
+// world is a ledger beside its model, and all messages that were ever sent.
+type world struct {
+	ledger lease.Ledger
+	model  *model
+	now    lease.Time
+	ids    uint64 // grants ever opened
+	mail   []message
+}
+
+// message is a holder's cumulative counters.
+type message struct {
+	id              lease.GrantID
+	spent, returned int64
+}
+
+func newWorld(rule lease.Rule) *world {
+	return &world{ledger: newLedger(rule), model: newModel(rule)}
+}
+
+func drawRule(t *rapid.T, version int64) lease.Rule {
+	rule := rated(version,
+		rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 1, lease.MaxCapacity})).Draw(t, "capacity"),
+		lease.Rate{
+			Tokens:   rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 65_535, math.MaxInt64})).Draw(t, "refill"),
+			Interval: rapid.SampledFrom([]time.Duration{1, 3, 1000, time.Second, time.Minute, lease.MaxInterval}).Draw(t, "interval"),
+		})
+	if rule.Refill.Tokens == 0 && rapid.Bool().Draw(t, "no interval") {
+		rule.Refill.Interval = 0
+	}
+	rule.MaxSharePercent = rapid.SampledFrom([]int32{100, 50, 1}).Draw(t, "share")
+	return rule
+}
+
+func (w *world) step(t *rapid.T) {
+	before := w.ledger.Clone()
+	w.tick(t)
+	op := rapid.SampledFrom([]string{
+		"advance", "open", "open", "top up", "top up", "account", "account", "account", "repeat", "repeat",
+		"close", "proven", "attest", "install", "query",
+	}).Draw(t, "op")
+	w.apply(t, op)
+	if err := lease.CheckStep(&before, &w.ledger); err != nil {
+		t.Fatalf("%s: %v", op, err)
+	}
+	if !w.model.agrees(&w.ledger) {
+		t.Fatalf("%s: %v\n%v where the model has %v free and %d out at %d",
+			op, &before, &w.ledger, w.model.free, w.model.out(), w.model.now)
+	}
+}
+
+// tick moves the caller's now, mostly forth.
+func (w *world) tick(t *rapid.T) {
+	interval := int64(max(1, w.ledger.Rule.Refill.Interval))
+	by := rapid.OneOf(
+		rapid.Just[int64](0), rapid.Int64Range(0, 3), rapid.Int64Range(0, min(interval, int64(time.Hour))),
+		rapid.Int64Range(0, int64(time.Hour)), rapid.Int64Range(-int64(2*time.Second), 0),
+	).Draw(t, "tick")
+	w.now = max(0, w.now+lease.Time(by))
+}
+
+func (w *world) apply(t *rapid.T, op string) {
+	l, m, now := &w.ledger, w.model, w.now
+	switch op {
+	case "advance":
+		l.Advance(now)
+		m.advance(now)
+	case "open":
+		w.open(t)
+	case "install":
+		w.install(t)
+	case "query":
+		w.query(t)
+	case "repeat":
+		if len(w.mail) > 0 {
+			w.deliver(t, rapid.SampledFrom(w.mail).Draw(t, "old message"))
+		}
+	default:
+		id := grantID(rapid.Uint64Range(1, w.ids+1).Draw(t, "id"))
+		if m.grants[id] == nil {
+			w.late(t, op, id)
+			return
+		}
+		w.onGrant(t, op, id)
+	}
+}
+
+func (w *world) open(t *rapid.T) {
+	l, m, now := &w.ledger, w.model, w.now
+	holder := rapid.SampledFrom([]lease.Holder{eu, us, ap}).Draw(t, "holder")
+	epoch := rapid.Uint64Range(1, 3).Draw(t, "epoch")
+	live := slices.ContainsFunc(l.Grants, func(g lease.Grant) bool { return g.Holder == holder && g.Epoch == epoch })
+	tokens, fits := w.amount(t, holder)
+	err := l.Open(now, grantID(w.ids+1), holder, epoch, tokens)
+	switch {
+	case !fits:
+		want(t, err, lease.ErrNoRoom)
+		m.advance(now)
+	case live:
+		want(t, err, lease.ErrExists)
+		m.advance(now)
+	default:
+		want(t, err, nil)
+		w.ids++
+		m.give(now, grantID(w.ids), tokens)
+	}
+}
+
+// amount is a number of tokens, and whether the holder can have them by the
+// model. The model is advanced for that, and the ledger too where it need not
+// look.
+func (w *world) amount(t *rapid.T, holder lease.Holder) (tokens int64, fits bool) {
+	w.model.advance(w.now)
+	if rapid.Bool().Draw(t, "looked at before") {
+		w.ledger.Advance(w.now)
+	}
+	var held int64
+	for _, g := range w.ledger.Grants {
+		if g.Holder == holder {
+			held += w.model.grants[g.ID].out()
+		}
+	}
+	most := min(floor(w.model.free), w.model.rule.ShareCap()-held)
+	tokens = rapid.OneOf(rapid.Just(max(0, most)), rapid.Int64Range(-1, max(0, most)+1)).Draw(t, "tokens")
+	if tokens < 0 {
+		w.ledger.Advance(w.now)
+	}
+	return tokens, tokens >= 0 && tokens <= max(0, most)
+}
+
+func (w *world) install(t *rapid.T) {
+	version := w.ledger.Rule.Version + rapid.Int64Range(-1, 2).Draw(t, "version step")
+	rule := drawRule(t, version)
+	err := w.ledger.Install(w.now, rule)
+	switch {
+	case version < w.model.rule.Version:
+		want(t, err, lease.ErrOlderRule)
+	case version == w.model.rule.Version:
+		want(t, err, nil)
+	default:
+		want(t, err, nil)
+		w.model.install(w.now, rule)
+	}
+}
+
+// query asks what changes nothing but the clock.
+func (w *world) query(t *rapid.T) {
+	l := &w.ledger
+	projected := lease.Projected(l.Rule, l.Updated, l.Available, l.Remainder, l.Reserved(), w.now)
+	w.model.advance(w.now)
+	tokens := rapid.Int64Range(0, l.Rule.Capacity+1).Draw(t, "tokens")
+	wait, ok := l.Retry(w.now, tokens)
+	if l.Available != projected {
+		t.Fatalf("projected %d for %v", projected, l)
+	}
+	// What is promised holds if all that is out is spent now, to the nanosecond.
+	ideal := l.Clone()
+	ideal.Grants = nil
+	due := w.now.Add(wait)
+	switch {
+	case ok && wait > 0:
+		if ideal.Advance(due - 1); ideal.Available >= tokens {
+			t.Fatalf("a wait of %v for %d of %v is too long", wait, tokens, l)
+		}
+		fallthrough
+	case ok:
+		if ideal.Advance(due); ideal.Available < tokens {
+			t.Fatalf("a wait of %v for %d of %v is too short", wait, tokens, l)
+		}
+	case tokens <= l.Rule.ShareCap():
+		if ideal.Advance(math.MaxInt64); ideal.Available >= tokens {
+			t.Fatalf("no wait for %d of %v", tokens, l)
+		}
+	}
+	if full := len(w.model.grants) == 0 && w.model.free.Cmp(whole(w.model.rule.Capacity)) == 0; w.ledger.Full() != full {
+		t.Fatalf("full is %v for %v", !full, &w.ledger)
+	}
+}
+
+// late is any message for a grant that has ended, or never was.
+func (w *world) late(t *rapid.T, op string, id lease.GrantID) {
+	before := w.ledger.Clone()
+	var err error
+	switch op {
+	case "top up":
+		err = w.ledger.TopUp(w.now, id, 1)
+	case "account":
+		err = w.ledger.Account(w.now, id, 1, 1)
+	case "close":
+		err = w.ledger.Close(w.now, id, 0, 0)
+	case "proven":
+		err = w.ledger.CloseProven(w.now, id, 0)
+	case "attest":
+		_, err = w.ledger.Attest(w.now, id)
+	}
+	want(t, err, lease.ErrGone)
+	if !same(before, w.ledger) {
+		t.Fatalf("late %s changed %v to %v", op, &before, &w.ledger)
+	}
+}
+
+func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
+	l, m, now := &w.ledger, w.model, w.now
+	g := m.grants[id]
+	counter := rapid.OneOf(rapid.Int64Range(-1, g.issued), rapid.Int64Range(0, max(0, g.issued/2)), rapid.Int64())
+	switch op {
+	case "top up":
+		tokens, fits := w.amount(t, l.Grant(id).Holder)
+		if err := l.TopUp(now, id, tokens); fits {
+			want(t, err, nil)
+			m.give(now, id, tokens)
+		} else {
+			want(t, err, lease.ErrNoRoom)
+		}
+	case "account":
+		msg := message{id, counter.Draw(t, "spent"), counter.Draw(t, "returned")}
+		w.mail = append(w.mail, msg)
+		if rapid.Bool().Draw(t, "arrives") {
+			w.deliver(t, msg)
+		}
+	case "close":
+		spent, returned := counter.Draw(t, "spent"), counter.Draw(t, "returned")
+		fits := m.account(now, id, spent, returned)
+		if err := l.Close(now, id, spent, returned); !fits {
+			wantAbove(t, err)
+			return
+		} else {
+			want(t, err, nil)
+		}
+		m.end(now, id, g.out())
+	case "proven":
+		drawn := counter.Draw(t, "drawn")
+		want(t, l.CloseProven(now, id, drawn), nil)
+		m.end(now, id, g.issued-g.returned-min(max(g.spent, drawn), g.issued-g.returned))
+	case "attest":
+		counted, err := l.Attest(now, id)
+		want(t, err, nil)
+		if counted != g.out() {
+			t.Fatalf("attested %d, want %d", counted, g.out())
+		}
+		m.end(now, id, 0)
+	}
+}
+
+// deliver hands a message over, now or again or long after.
+func (w *world) deliver(t *rapid.T, msg message) {
+	err := w.ledger.Account(w.now, msg.id, msg.spent, msg.returned)
+	switch {
+	case w.model.grants[msg.id] == nil:
+		want(t, err, lease.ErrGone)
+	case w.model.account(w.now, msg.id, msg.spent, msg.returned):
+		want(t, err, nil)
+	default:
+		wantAbove(t, err)
+	}
+}
+
+func want(t *rapid.T, err, target error) {
+	if !errors.Is(err, target) {
+		t.Fatalf("error %v, want %v", err, target)
+	}
+}
+
+func wantAbove(t *rapid.T, err error) {
+	var above *lease.AboveIssuedError
+	if !errors.As(err, &above) {
+		t.Fatalf("error %v, want an account above issued", err)
+	}
+}
