@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/broker/shard"
+)
+
+// Errors of requests, besides those of package shard.
+var (
+	// ErrNoOwner means that no broker owns the shard at the moment.
+	ErrNoOwner = errors.New("broker: the shard has no owner at the moment; ask again")
+	// ErrOverloaded means that too many requests wait.
+	ErrOverloaded = errors.New("broker: too many requests are waiting; ask again later")
+	// ErrStopping means that this broker is stopping.
+	ErrStopping = errors.New("broker: stopping; ask another broker")
+	// ErrOtherCluster means that the store holds another cluster than configured.
+	ErrOtherCluster = errors.New("broker: the store holds another cluster")
+)
+
+// codes maps errors to Connect codes; the first match counts.
+var codes = []struct {
+	err  error
+	code connect.Code
+}{
+	{shard.ErrNotOwner, connect.CodeUnavailable},
+	{shard.ErrUncertain, connect.CodeUnavailable},
+	{shard.ErrSetBack, connect.CodeDataLoss},
+	{shard.ErrRecord, connect.CodeDataLoss},
+	{shard.ErrInvalid, connect.CodeInvalidArgument},
+	{shard.ErrGrantGone, connect.CodeNotFound},
+	{shard.ErrGrantLive, connect.CodeFailedPrecondition},
+	{ErrNoOwner, connect.CodeUnavailable},
+	{ErrStopping, connect.CodeUnavailable},
+	{ErrOverloaded, connect.CodeResourceExhausted},
+	{shard.ErrCanceled, connect.CodeCanceled},
+	{context.Canceled, connect.CodeCanceled},
+	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
+}
+
+// wireError is the error in the form of answers. What is not in the table came
+// from the store, so it is unavailable: the caller retries safely.
+func wireError(err error) error {
+	var known *connect.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return connect.NewError(c.code, err)
+		}
+	}
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the store did not answer: %w", err))
+}

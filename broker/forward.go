@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+)
+
+const (
+	// forwardedHeader marks a request that a broker has passed on. It is not
+	// passed on again, so requests never go in circles.
+	forwardedHeader = "Tokenlease-Forwarded-By"
+	// ownerWait is how long a request waits for its shard to get an owner.
+	ownerWait = 2 * time.Second
+)
+
+// peers are the clients of other brokers, by URL.
+type peers struct {
+	http *http.Client
+	self string
+
+	mu      sync.Mutex
+	brokers map[string]peer
+}
+
+type peer struct {
+	broker tokenleasev1connect.BrokerClient
+	admin  tokenleasev1connect.AdminClient
+}
+
+func newPeers(client *http.Client, self string) *peers {
+	return &peers{http: client, self: self, brokers: map[string]peer{}}
+}
+
+func (p *peers) at(url string) peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, ok := p.brokers[url]
+	if !ok {
+		known = peer{
+			broker: tokenleasev1connect.NewBrokerClient(p.http, url),
+			admin:  tokenleasev1connect.NewAdminClient(p.http, url),
+		}
+		p.brokers[url] = known
+	}
+	return known
+}
+
+// owner finds the owner of a shard: a runner here, or another broker. A request
+// that was passed on already, or finds no owner in time, is refused.
+func (b *Broker) owner(ctx context.Context, header http.Header, id uint32) (*runner, record.Owner, error) {
+	timer := b.cfg.Clock.Timer(ownerWait)
+	defer timer.Stop()
+	for {
+		local, remote, changed := b.ownership.route(id)
+		switch {
+		case local != nil:
+			return local, record.Owner{}, nil
+		case header.Get(forwardedHeader) != "":
+			return nil, record.Owner{}, shard.ErrNotOwner
+		case remote.URL != "" && remote.BrokerID != b.cfg.ID:
+			b.obs.forwarded.Inc()
+			return nil, remote, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, record.Owner{}, ErrNoOwner
+		case <-ctx.Done():
+			return nil, record.Owner{}, ctx.Err()
+		}
+	}
+}
+
+// passOn is the request in a form that the next broker does not pass on again.
+func passOn[T any](b *Broker, msg *T) *connect.Request[T] {
+	req := connect.NewRequest(msg)
+	req.Header().Set(forwardedHeader, b.cfg.ID)
+	return req
+}

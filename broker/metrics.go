@@ -1,0 +1,104 @@
+package broker
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tokenlease/tokenlease/broker/shard"
+)
+
+// metrics of a broker. Labels never name accounts, grants or holders.
+type metrics struct {
+	commitSeconds prometheus.Histogram
+	commitOps     prometheus.Histogram
+	batch         prometheus.Histogram
+	commits       *prometheus.CounterVec // outcome
+	opened        prometheus.Counter
+	ended         prometheus.Counter
+	issued        prometheus.Counter
+	evidence      prometheus.Counter
+	owned         prometheus.Gauge
+	acquired      prometheus.Counter
+	released      prometheus.Counter
+	lost          prometheus.Counter
+	requests      *prometheus.CounterVec // method, code
+	forwarded     prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "tokenlease", Subsystem: "broker", Name: name, Help: help})
+		reg.MustRegister(c)
+		return c
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tokenlease", Subsystem: "broker", Name: name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "tokenlease", Subsystem: "broker", Name: name, Help: help, Buckets: buckets})
+		reg.MustRegister(h)
+		return h
+	}
+	owned := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tokenlease", Subsystem: "broker", Name: "shards_owned", Help: "Shards that this broker owns."})
+	reg.MustRegister(owned)
+	return &metrics{
+		commitSeconds: histogram("commit_seconds", "Time from a transaction's start to its answer.", prometheus.ExponentialBuckets(0.0002, 2, 16)),
+		commitOps:     histogram("commit_operations", "Operations in a transaction.", prometheus.ExponentialBuckets(1, 2, 11)),
+		batch:         histogram("commit_requests", "Requests answered by one transaction.", prometheus.ExponentialBuckets(1, 2, 13)),
+		commits:       vec("commits_total", "Transactions by outcome: applied, read, refused, unknown.", "outcome"),
+		opened:        counter("grants_opened_total", "Grants opened."),
+		ended:         counter("grants_ended_total", "Grants closed, accounted for or resolved."),
+		issued:        counter("tokens_issued_total", "Tokens handed out under grants."),
+		evidence:      counter("evidence_total", "Reports that contradicted the ledger: a store or a disk was set back, or a holder cloned."),
+		owned:         owned,
+		acquired:      counter("shards_acquired_total", "Shards acquired."),
+		released:      counter("shards_released_total", "Shards given up in order."),
+		lost:          counter("shards_lost_total", "Shards lost to another broker."),
+		requests:      vec("requests_total", "Requests by method and code.", "method", "code"),
+		forwarded:     counter("forwarded_total", "Requests passed to the broker that owns their shard."),
+	}
+}
+
+// commit records one transaction.
+func (m *metrics) commit(took time.Duration, ops int, before, after shard.Stats, err error) {
+	m.commitSeconds.Observe(took.Seconds())
+	m.commitOps.Observe(float64(ops))
+	switch {
+	case err != nil:
+		m.commits.WithLabelValues("unknown").Inc()
+	case after.Refused > before.Refused:
+		m.commits.WithLabelValues("refused").Inc()
+	case after.Commits > before.Commits:
+		m.commits.WithLabelValues("applied").Inc()
+	default:
+		m.commits.WithLabelValues("read").Inc()
+	}
+	if n := after.Requests - before.Requests; n > 0 {
+		m.batch.Observe(float64(n))
+	}
+	m.opened.Add(float64(after.GrantsOpened - before.GrantsOpened))
+	m.ended.Add(float64(after.GrantsEnded - before.GrantsEnded))
+	m.issued.Add(float64(after.TokensIssued - before.TokensIssued))
+	m.evidence.Add(float64(after.Evidence - before.Evidence))
+}
+
+// interceptor counts requests by method and code.
+func (m *metrics) interceptor() connect.Interceptor {
+	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			resp, err := next(ctx, req)
+			code := "ok"
+			if err != nil {
+				code = connect.CodeOf(err).String()
+			}
+			m.requests.WithLabelValues(path.Base(req.Spec().Procedure), code).Inc()
+			return resp, err
+		}
+	})
+}

@@ -1,0 +1,397 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/broker/store"
+)
+
+const (
+	// reconcileEvery bounds how long a missed hint delays a change of ownership.
+	reconcileEvery = time.Second
+	// adoptAfter is how long a shard may stay without an owner before any broker
+	// takes it, whoever it belongs to.
+	adoptAfter = 3 * time.Second
+)
+
+// ownership keeps this broker's share of the shards: it acquires, runs, and
+// gives up. Its loop is one goroutine; the maps are read by handlers.
+type ownership struct {
+	cfg     Config
+	layout  record.Layout
+	cluster record.Cluster
+	log     *slog.Logger
+	obs     *metrics
+
+	session store.Session
+	orphans map[uint32]time.Duration // since when a shard has no owner
+
+	mu      sync.RWMutex
+	runners map[uint32]*runner
+	owners  map[uint32]record.Owner
+	changed chan struct{} // closed when runners or owners change
+}
+
+func newOwnership(cfg Config, layout record.Layout, cluster record.Cluster, obs *metrics) *ownership {
+	return &ownership{
+		cfg: cfg, layout: layout, cluster: cluster, log: cfg.Logger, obs: obs,
+		orphans: map[uint32]time.Duration{}, runners: map[uint32]*runner{},
+		owners: map[uint32]record.Owner{}, changed: make(chan struct{}),
+	}
+}
+
+// run owns shards until ctx ends, and then gives them up in order.
+func (o *ownership) run(ctx context.Context) error {
+	defer o.giveUpAll()
+	for ctx.Err() == nil {
+		if err := o.runSession(ctx); err != nil && ctx.Err() == nil {
+			o.log.Warn("the broker's session has ended; starting another", "error", err)
+			o.pause(ctx, storePause)
+		}
+	}
+	return nil
+}
+
+// runSession joins under a new session and reconciles until it is over.
+func (o *ownership) runSession(ctx context.Context) error {
+	session, err := o.cfg.Store.NewSession(ctx, o.cfg.SessionTTL)
+	if err != nil {
+		return fmt.Errorf("no session: %w", err)
+	}
+	o.session = session
+	defer o.dropRunners()
+	me := record.Broker{ID: o.cfg.ID, URL: o.cfg.AdvertiseURL}
+	_, err = o.cfg.Store.Txn(ctx, store.Txn{Then: []store.Op{
+		{Kind: store.OpPut, Key: o.layout.Broker(me.ID), Value: record.Encode(me), Session: session.ID()},
+	}})
+	if err != nil {
+		return errors.Join(fmt.Errorf("the broker cannot be announced: %w", err), session.Close(context.WithoutCancel(ctx)))
+	}
+	wctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hints := o.watch(wctx)
+	for {
+		if err := o.reconcile(ctx); err != nil && ctx.Err() == nil {
+			o.log.Warn("ownership cannot be read", "error", err)
+		}
+		timer := o.cfg.Clock.Timer(reconcileEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-session.Done():
+			timer.Stop()
+			return errors.New("the session is over")
+		case <-hints:
+		case <-timer.C:
+		case <-o.anyStopped():
+		}
+		timer.Stop()
+	}
+}
+
+// watch turns changes of brokers, owners, policies and registrations into hints.
+// What matters is read again after each; nothing is decided from the events.
+func (o *ownership) watch(ctx context.Context) <-chan struct{} {
+	hints := make(chan struct{}, 1)
+	nudge := func([]store.Event) {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	}
+	go o.follow(ctx, o.layout.Brokers(), nudge)
+	go o.follow(ctx, o.layout.Owners(), nudge)
+	go o.follow(ctx, o.layout.Policies(), func([]store.Event) {
+		o.each(func(s *shard.Shard, _ shard.Moment) { s.PoliciesChanged() })
+	})
+	go o.follow(ctx, o.layout.Holders(), func(events []store.Event) {
+		for _, e := range events {
+			reg, err := record.Decode[record.Registration](e.KV)
+			if e.Deleted || err != nil {
+				continue
+			}
+			o.each(func(s *shard.Shard, _ shard.Moment) { s.HolderChanged(reg.Holder()) })
+		}
+	})
+	return hints
+}
+
+// follow watches a prefix until ctx ends, again after each failure. After a
+// failure changes may have been missed, so it calls hint without events.
+func (o *ownership) follow(ctx context.Context, prefix string, hint func([]store.Event)) {
+	key, end := record.All(prefix)
+	for ctx.Err() == nil {
+		wctx, cancel := context.WithCancel(ctx)
+		for batch := range o.cfg.Store.Watch(wctx, key, end, 0) {
+			hint(batch.Events)
+		}
+		cancel()
+		hint(nil)
+		o.pause(ctx, storePause)
+	}
+}
+
+func (o *ownership) pause(ctx context.Context, d time.Duration) {
+	timer := o.cfg.Clock.Timer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// each runs f in the loop of every owned shard.
+func (o *ownership) each(f func(*shard.Shard, shard.Moment)) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	for _, r := range o.runners {
+		r.submit(f)
+	}
+}
+
+// reconcile brings what is owned to what should be.
+func (o *ownership) reconcile(ctx context.Context) error {
+	brokers, err := readAll[record.Broker](ctx, o.cfg.Store, o.layout.Brokers())
+	if err != nil {
+		return err
+	}
+	list, err := readAll[record.Owner](ctx, o.cfg.Store, o.layout.Owners())
+	if err != nil {
+		return err
+	}
+	owners := make(map[uint32]record.Owner, len(list))
+	for _, owner := range list {
+		owners[owner.Shard] = owner
+	}
+	o.reap()
+	for id := range o.cluster.Shards {
+		if err := o.settle(ctx, id, owners, preferred(id, brokers)); err != nil {
+			return err
+		}
+	}
+	o.publish(owners)
+	return nil
+}
+
+// settle decides about one shard. owners is corrected where it changes.
+func (o *ownership) settle(ctx context.Context, id uint32, owners map[uint32]record.Owner, wanted string) error {
+	owner, owned := owners[id]
+	if owned {
+		delete(o.orphans, id)
+	}
+	mine := wanted == o.cfg.ID
+	switch {
+	case o.runner(id) != nil && owned && !mine && wanted != "":
+		o.log.Info("giving up a shard to the broker it belongs to", "shard", id, "broker", wanted)
+		o.giveUp(ctx, id)
+		delete(owners, id)
+	case owned && owner.BrokerID == o.cfg.ID && o.runner(id) == nil:
+		// Left from an earlier session of this broker: it goes with that session.
+	case !owned && (mine || o.ownerless(id) >= adoptAfter):
+		return o.acquire(ctx, id, owners)
+	}
+	return nil
+}
+
+// ownerless is for how long the shard has been seen without an owner.
+func (o *ownership) ownerless(id uint32) time.Duration {
+	now := o.cfg.Clock.Mono()
+	since, seen := o.orphans[id]
+	if !seen {
+		o.orphans[id] = now
+		return 0
+	}
+	return now - since
+}
+
+// acquire creates the ownership key, if there is none, and runs the shard under
+// the revision that created it.
+func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]record.Owner) error {
+	key := o.layout.Owner(id)
+	me := record.Owner{Shard: id, BrokerID: o.cfg.ID, URL: o.cfg.AdvertiseURL}
+	res, err := o.cfg.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{{Key: key, Target: store.CreateRevision, Revision: 0}},
+		Then: []store.Op{{Kind: store.OpPut, Key: key, Value: record.Encode(me), Session: o.session.ID()}},
+	})
+	if err != nil {
+		return fmt.Errorf("shard %d cannot be acquired: %w", id, err)
+	}
+	if !res.Succeeded {
+		return nil // another broker was faster
+	}
+	s := shard.New(shard.Config{
+		ID: id, Generation: o.cluster.Generation, Layout: o.layout, OwnerRevision: res.Revision,
+		MaxTxnOps: o.cfg.Store.MaxTxnOps(), Logger: o.log,
+	})
+	r := newRunner(s, o.cfg.Store, o.cfg.Clock, o.obs)
+	o.mu.Lock()
+	o.runners[id] = r
+	o.mu.Unlock()
+	delete(o.orphans, id)
+	owners[id] = me
+	o.obs.acquired.Inc()
+	o.log.Info("shard acquired", "shard", id)
+	go r.run()
+	return nil
+}
+
+// giveUp stops the shard's loop and deletes its ownership key, if it is still
+// this broker's.
+func (o *ownership) giveUp(ctx context.Context, id uint32) {
+	r := o.remove(id)
+	if r == nil {
+		return
+	}
+	r.halt()
+	o.obs.released.Inc()
+	key := o.layout.Owner(id)
+	_, err := o.cfg.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{{Key: key, Target: store.CreateRevision, Revision: r.shard.OwnerRevision()}},
+		Then: []store.Op{{Kind: store.OpDelete, Key: key}},
+	})
+	if err != nil {
+		o.log.Warn("the ownership key could not be deleted; it goes with the session", "shard", id, "error", err)
+	}
+}
+
+// giveUpAll ends ownership in order, so that other brokers take over at once.
+func (o *ownership) giveUpAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	o.dropRunners()
+	if o.session != nil {
+		if err := o.session.Close(ctx); err != nil {
+			o.log.Warn("the session could not be closed; it ends by itself", "error", err)
+		}
+	}
+}
+
+// dropRunners stops every loop. The ownership keys go with the session.
+func (o *ownership) dropRunners() {
+	o.mu.Lock()
+	runners := o.runners
+	o.runners = map[uint32]*runner{}
+	o.mu.Unlock()
+	for _, r := range runners {
+		r.halt()
+	}
+	o.notify()
+}
+
+// reap forgets runners whose loop has ended: ownership was lost.
+func (o *ownership) reap() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, r := range o.runners {
+		select {
+		case <-r.stopped:
+			delete(o.runners, id)
+			o.obs.lost.Inc()
+			o.log.Warn("shard lost", "shard", id)
+		default:
+		}
+	}
+}
+
+// anyStopped receives when a loop has ended by itself.
+func (o *ownership) anyStopped() <-chan struct{} {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	for _, r := range o.runners {
+		select {
+		case <-r.stopped:
+			return r.stopped
+		default:
+		}
+	}
+	return nil
+}
+
+func (o *ownership) runner(id uint32) *runner {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.runners[id]
+}
+
+func (o *ownership) remove(id uint32) *runner {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.runners[id]
+	delete(o.runners, id)
+	return r
+}
+
+func (o *ownership) publish(owners map[uint32]record.Owner) {
+	o.mu.Lock()
+	o.owners = owners
+	o.mu.Unlock()
+	o.notify()
+	o.obs.owned.Set(float64(o.count()))
+}
+
+func (o *ownership) count() int {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return len(o.runners)
+}
+
+func (o *ownership) notify() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// route is where requests for the shard go: a runner here, or another broker.
+func (o *ownership) route(id uint32) (local *runner, remote record.Owner, changed <-chan struct{}) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.runners[id], o.owners[id], o.changed
+}
+
+// preferred is the broker that a shard belongs to: the one with the highest
+// score for it (rendezvous hashing; Thaler and Ravishankar, 1998), so that a
+// broker that comes or goes moves only its own share. Empty for no brokers.
+func preferred(id uint32, brokers []record.Broker) string {
+	var best string
+	var top uint64
+	for _, b := range brokers {
+		h := fnv.New64a()
+		_, _ = fmt.Fprintf(h, "%d\x00%s", id, b.ID)
+		score := h.Sum64()
+		score ^= score >> 33
+		score *= 0xff51afd7ed558ccd // FNV alone spreads its last bytes too little
+		score ^= score >> 33
+		if best == "" || score > top || score == top && b.ID < best {
+			best, top = b.ID, score
+		}
+	}
+	return best
+}
+
+// readAll reads and decodes everything under a prefix.
+func readAll[T any](ctx context.Context, st store.Store, prefix string) ([]T, error) {
+	key, end := record.All(prefix)
+	res, err := st.Range(ctx, store.RangeRequest{Key: key, End: end})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, 0, len(res.KVs))
+	for _, kv := range res.KVs {
+		value, err := record.Decode[T](kv)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, value)
+	}
+	return all, nil
+}

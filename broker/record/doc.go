@@ -1,0 +1,23 @@
+// Package record says what the broker stores, and where.
+//
+// Everything is under one prefix, as JSON that an operator can read with
+// etcdctl:
+//
+//	cluster                                     Cluster: identity and number of shards
+//	policies/<operation>                        Policy in force
+//	holders/<region>/<instance>                 Registration: the holder's newest epoch
+//	brokers/<id>                                Broker: a live broker (bound to its session)
+//	owners/<nnn>                                Owner: which broker serves the shard (bound to its session)
+//	shards/<nnn>/head                           Head: clock and grant counter, rewritten by every commit
+//	shards/<nnn>/budgets/<account>/<operation>  Budget: a ledger without its grants
+//	shards/<nnn>/grants/<region>/<instance>/<epoch>/<id>  Grant
+//	shards/<nnn>/fences/<region>/<instance>     Fence: which epochs the shard serves
+//	audit/<time>-<what>                         Audit: what operators did
+//
+// Names in keys are path-escaped. A budget without a record is full, with
+// nothing out. Grants are plain keys, never bound to a session: expiry would
+// delete a reservation (contract C3.5).
+//
+// Only the owner of a shard writes under shards/<nnn>/, in transactions that
+// compare its ownership and the head.
+package record

@@ -1,0 +1,200 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// Cluster is the identity of a cluster, written once.
+type Cluster struct {
+	ID            string `json:"id"`
+	Shards        uint32 `json:"shards"`
+	Generation    uint32 `json:"generation"` // raised when a restore is declared
+	CreatedUnixMs int64  `json:"created_unix_ms"`
+}
+
+// Registration is the newest epoch of one holder.
+type Registration struct {
+	Region           string `json:"region"`
+	Instance         string `json:"instance"`
+	Epoch            uint64 `json:"epoch"`
+	StartNonce       string `json:"start_nonce"`
+	Retired          bool   `json:"retired,omitempty"` // an operator attested that the epoch is gone
+	RegisteredUnixMs int64  `json:"registered_unix_ms"`
+}
+
+// Holder that the registration is of.
+func (r Registration) Holder() lease.Holder {
+	return lease.Holder{Region: r.Region, Instance: r.Instance}
+}
+
+// Serves is the lowest epoch that may still be served.
+func (r Registration) Serves() uint64 {
+	if r.Retired {
+		return r.Epoch + 1
+	}
+	return r.Epoch
+}
+
+// Broker is a live broker.
+type Broker struct {
+	ID  string `json:"id"`
+	URL string `json:"url"` // where other brokers reach it
+}
+
+// Owner is a shard's ownership.
+type Owner struct {
+	Shard    uint32 `json:"shard"`
+	BrokerID string `json:"broker_id"`
+	URL      string `json:"url"`
+}
+
+// Head is rewritten by every commit of a shard, which compares its revision: so
+// commits form a chain.
+type Head struct {
+	ClockNs         int64  `json:"clock_ns"`   // ledger time of the commit
+	NextGrant       uint64 `json:"next_grant"` // sequence of the next grant ID, never reused
+	CommittedUnixMs int64  `json:"committed_unix_ms"`
+}
+
+// Budget is a ledger without its grants, which have keys of their own.
+type Budget struct {
+	Account   string     `json:"account"`
+	Operation string     `json:"operation"`
+	Rule      lease.Rule `json:"rule"`
+	UpdatedNs int64      `json:"updated_ns"`
+	Available int64      `json:"available"`
+	Remainder int64      `json:"remainder,omitempty"`
+	Reserved  int64      `json:"reserved"`         // outstanding of all grants, for readers
+	Grants    []string   `json:"grants,omitempty"` // keys below the shard's grants/
+}
+
+// Grant is one grant.
+type Grant struct {
+	ID        string `json:"id"`
+	Account   string `json:"account"`
+	Operation string `json:"operation"`
+	Region    string `json:"region"`
+	Instance  string `json:"instance"`
+	Epoch     uint64 `json:"epoch"`
+	Issued    int64  `json:"issued"`
+	Spent     int64  `json:"spent"`
+	Returned  int64  `json:"returned"`
+	Sequence  uint64 `json:"sequence"`
+	OpenedNs  int64  `json:"opened_ns"`
+}
+
+// Key of the budget that the grant is of.
+func (g Grant) Key() lease.Key { return lease.Key{Account: g.Account, Operation: g.Operation} }
+
+// Fence is a shard's fence of one holder.
+type Fence struct {
+	Region      string       `json:"region"`
+	Instance    string       `json:"instance"`
+	MinEpoch    uint64       `json:"min_epoch"`
+	Told        []lease.Told `json:"told,omitempty"`
+	HeardUnixMs int64        `json:"heard_unix_ms"` // when it was last written, for display
+}
+
+// Audit is one entry of what operators did.
+type Audit struct {
+	UnixMs  int64  `json:"unix_ms"`
+	Action  string `json:"action"`
+	By      string `json:"by"`
+	Because string `json:"because,omitempty"`
+	Subject string `json:"subject"`
+	Before  any    `json:"before,omitempty"`
+	After   any    `json:"after,omitempty"`
+}
+
+// FromLedger splits a ledger into its record; its grants are recorded apart.
+func FromLedger(l *lease.Ledger) Budget {
+	b := Budget{
+		Account: l.Key.Account, Operation: l.Key.Operation, Rule: l.Rule,
+		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Reserved: l.Reserved(),
+	}
+	for _, g := range l.Grants {
+		b.Grants = append(b.Grants, GrantPath(g.Holder, g.Epoch, g.ID))
+	}
+	return b
+}
+
+// FromGrant is the record of a grant of the budget.
+func FromGrant(key lease.Key, g lease.Grant) Grant {
+	return Grant{
+		ID: g.ID.String(), Account: key.Account, Operation: key.Operation,
+		Region: g.Holder.Region, Instance: g.Holder.Instance, Epoch: g.Epoch,
+		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence,
+		OpenedNs: int64(g.Opened),
+	}
+}
+
+// Grant is the grant that was recorded.
+func (g Grant) Grant() (lease.Grant, error) {
+	id, err := lease.ParseGrantID(g.ID)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	return lease.Grant{
+		ID: id, Holder: lease.Holder{Region: g.Region, Instance: g.Instance}, Epoch: g.Epoch,
+		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs),
+	}, nil
+}
+
+// Ledger puts a budget and its grants together again, in any order of grants,
+// and checks every invariant of the result.
+func (b Budget) Ledger(grants []Grant) (lease.Ledger, error) {
+	l := lease.Ledger{
+		Key: lease.Key{Account: b.Account, Operation: b.Operation}, Rule: b.Rule,
+		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder,
+	}
+	if len(grants) != len(b.Grants) {
+		return l, fmt.Errorf("budget %s/%s lists %d grants, %d are stored", b.Account, b.Operation, len(b.Grants), len(grants))
+	}
+	for _, r := range grants {
+		g, err := r.Grant()
+		if err != nil {
+			return l, err
+		}
+		if r.Key() != l.Key {
+			return l, fmt.Errorf("grant %s is of budget %s/%s, not %s/%s", r.ID, r.Account, r.Operation, b.Account, b.Operation)
+		}
+		l.Grants = append(l.Grants, g)
+	}
+	lease.SortGrants(l.Grants)
+	if reserved := l.Reserved(); reserved != b.Reserved {
+		return l, fmt.Errorf("budget %s/%s records %d reserved, its grants have %d", b.Account, b.Operation, b.Reserved, reserved)
+	}
+	return l, l.Check()
+}
+
+// FromFence is the record of a fence.
+func FromFence(f *lease.Fence, unixMs int64) Fence {
+	return Fence{Region: f.Holder.Region, Instance: f.Holder.Instance, MinEpoch: f.MinEpoch, Told: f.Told, HeardUnixMs: unixMs}
+}
+
+// Fence is the fence that was recorded.
+func (f Fence) Fence() lease.Fence {
+	return lease.Fence{Holder: lease.Holder{Region: f.Region, Instance: f.Instance}, MinEpoch: f.MinEpoch, Told: f.Told}
+}
+
+// Encode is the stored form of a record.
+func Encode(record any) []byte {
+	b, err := json.Marshal(record)
+	if err != nil {
+		panic(fmt.Sprintf("record: %T cannot be encoded: %v", record, err)) // plain data: a bug in this package
+	}
+	return b
+}
+
+// Decode reads the stored form. Its error names the key and says what to do.
+func Decode[T any](kv store.KeyValue) (T, error) {
+	var r T
+	if err := json.Unmarshal(kv.Value, &r); err != nil {
+		return r, fmt.Errorf("the record at %s cannot be read (%w): it was not written by this version of tokenlease; run `tokenlease verify` and keep the store as it is", kv.Key, err)
+	}
+	return r, nil
+}

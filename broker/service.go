@@ -1,0 +1,153 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+)
+
+// watchBeat is how often an idle Watch stream carries an empty message, so that
+// either side notices a connection that is gone.
+const watchBeat = 10 * time.Second
+
+// Mount adds the Broker and Admin services to mux.
+func (b *Broker) Mount(mux *http.ServeMux, opts ...connect.HandlerOption) {
+	opts = append(opts, connect.WithInterceptors(b.obs.interceptor()))
+	mux.Handle(tokenleasev1connect.NewBrokerHandler(brokerService{b}, opts...))
+	mux.Handle(tokenleasev1connect.NewAdminHandler(adminService{b}, opts...))
+}
+
+// brokerService serves the Broker RPCs. Requests have been validated.
+type brokerService struct{ b *Broker }
+
+// Register implements tokenleasev1connect.BrokerHandler.
+func (s brokerService) Register(ctx context.Context, req *connect.Request[pb.RegisterRequest]) (*connect.Response[pb.RegisterResponse], error) {
+	b := s.b
+	resp, err := Register(ctx, b.cfg.Store.Txn, b.layout, req.Msg, b.cfg.Clock.Now().UnixMilli())
+	if err != nil {
+		return nil, wireError(err)
+	}
+	resp.ClusterId, resp.Shards = b.cluster.ID, b.cluster.Shards
+	return connect.NewResponse(resp), nil
+}
+
+// Sync implements tokenleasev1connect.BrokerHandler.
+func (s brokerService) Sync(ctx context.Context, req *connect.Request[pb.SyncRequest]) (*connect.Response[pb.SyncResponse], error) {
+	b := s.b
+	if err := b.checkShard(req.Msg); err != nil {
+		return nil, err
+	}
+	local, remote, err := b.owner(ctx, req.Header(), req.Msg.GetShard())
+	if err != nil {
+		return nil, wireError(err)
+	}
+	if local == nil {
+		return b.peers.at(remote.URL).broker.Sync(ctx, passOn(b, req.Msg))
+	}
+	resp, err := local.sync(ctx, req.Msg)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return connect.NewResponse(resp), nil
+}
+
+// checkShard refuses requests whose budgets belong to another shard: the sender
+// counts the shards of another cluster.
+func (b *Broker) checkShard(req *pb.SyncRequest) error {
+	if req.GetShard() >= b.cluster.Shards {
+		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("shard %d of %d: register again, this is another cluster than the one registered with", req.GetShard(), b.cluster.Shards))
+	}
+	wrong := func(k *pb.BudgetKey) bool {
+		key := lease.Key{Account: k.GetAccount(), Operation: k.GetOperation()}
+		return lease.ShardOf(key, b.cluster.Shards) != req.GetShard()
+	}
+	for _, r := range req.GetBudgets() {
+		if wrong(r.GetKey()) {
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("a budget of the request does not belong to shard %d", req.GetShard()))
+		}
+	}
+	for _, c := range req.GetCloses() {
+		if wrong(c.GetKey()) {
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("a close of the request does not belong to shard %d", req.GetShard()))
+		}
+	}
+	return nil
+}
+
+// Watch implements tokenleasev1connect.BrokerHandler.
+func (s brokerService) Watch(ctx context.Context, req *connect.Request[pb.WatchRequest], stream *connect.ServerStream[pb.WatchResponse]) error {
+	b := s.b
+	if req.Msg.GetShard() >= b.cluster.Shards {
+		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("shard %d of %d", req.Msg.GetShard(), b.cluster.Shards))
+	}
+	local, remote, err := b.owner(ctx, req.Header(), req.Msg.GetShard())
+	if err != nil {
+		return wireError(err)
+	}
+	if local == nil {
+		return b.relayWatch(ctx, remote.URL, req.Msg, stream)
+	}
+	return b.watch(ctx, local, req.Msg, stream)
+}
+
+// relayWatch passes the owner's hints on.
+func (b *Broker) relayWatch(ctx context.Context, url string, req *pb.WatchRequest, stream *connect.ServerStream[pb.WatchResponse]) error {
+	from, err := b.peers.at(url).broker.Watch(ctx, passOn(b, req))
+	if err != nil {
+		return err
+	}
+	for from.Receive() {
+		if err := stream.Send(from.Msg()); err != nil {
+			return err
+		}
+	}
+	return from.Err()
+}
+
+// watch sends the shard's hints until the caller leaves or the shard does. A
+// subscriber that is slow loses hints, never credit.
+func (b *Broker) watch(ctx context.Context, r *runner, req *pb.WatchRequest, stream *connect.ServerStream[pb.WatchResponse]) error {
+	holder := lease.Holder{Region: req.GetHolder().GetRegion(), Instance: req.GetHolder().GetInstance()}
+	hints := make(chan *pb.WatchResponse, 16)
+	notify := func(keys []lease.Key, fenced bool) {
+		resp := &pb.WatchResponse{Fenced: fenced}
+		for _, k := range keys {
+			resp.Keys = append(resp.Keys, &pb.BudgetKey{Account: k.Account, Operation: k.Operation})
+		}
+		select {
+		case hints <- resp:
+		default:
+		}
+	}
+	var sub *shard.Subscription
+	if !r.submit(func(s *shard.Shard, _ shard.Moment) { sub = s.Subscribe(holder, req.GetEpoch(), notify) }) {
+		return wireError(ErrOverloaded)
+	}
+	defer r.submit(func(s *shard.Shard, _ shard.Moment) { s.Unsubscribe(sub) })
+	for {
+		beat := b.cfg.Clock.Timer(watchBeat)
+		next := &pb.WatchResponse{}
+		select {
+		case next = <-hints:
+		case <-beat.C:
+		case <-ctx.Done():
+			beat.Stop()
+			return wireError(ctx.Err())
+		case <-r.stopped:
+			beat.Stop()
+			return wireError(shard.ErrNotOwner)
+		}
+		beat.Stop()
+		if err := stream.Send(next); err != nil {
+			return err
+		}
+	}
+}

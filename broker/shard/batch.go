@@ -1,0 +1,171 @@
+package shard
+
+import (
+	"slices"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// Sizes of what a batch writes, in bytes, estimated from above so that a
+// transaction stays within etcd's limit of 1.5 MiB.
+const (
+	maxBatchBytes = 1 << 20
+	recordBytes   = 512 // a record without its names
+	grantRefBytes = 64  // a grant's key in a budget's record, without the holder's name
+)
+
+// batch collects what one transaction writes and reads.
+type batch struct {
+	limit   int // operations, without the head
+	ops     int // writes so far
+	bytes   int
+	entries []*entry
+	fences  []*fence
+	extra   []store.Op // audit entries
+	drops   []*entry   // full ledgers whose record goes
+	reads   []read
+	done    []job // answered after the commit
+	hints   []hint
+	setBack bool // a holder has seen a newer head
+
+	firstRead int
+}
+
+// read is one operation that reads, and who takes its result.
+type read struct {
+	op   store.Op
+	take func(store.OpResult) error
+}
+
+func (s *Shard) newBatch() *batch { return &batch{limit: s.cfg.MaxTxnOps - 1} }
+
+// worst is the most operations that one step of a job writes: a budget, a grant
+// opened or ended, a fence, an audit entry.
+const worst = 4
+
+// full says that the batch may not hold another step of a job.
+func (b *batch) full() bool {
+	return b.ops+len(b.reads)+worst > b.limit || b.bytes > maxBatchBytes
+}
+
+func (b *batch) writes() int { return b.ops }
+
+func (b *batch) empty() bool {
+	return b.ops == 0 && len(b.reads) == 0 && len(b.done) == 0 && !b.setBack
+}
+
+// read adds a read, and says false if it does not fit any more.
+func (b *batch) read(op store.Op, take func(store.OpResult) error) bool {
+	if b.ops+len(b.reads)+1 > b.limit {
+		return false
+	}
+	b.reads = append(b.reads, read{op, take})
+	return true
+}
+
+// touch marks the budget as changed.
+func (b *batch) touch(e *entry) {
+	if !e.dirty {
+		e.dirty = true
+		b.entries = append(b.entries, e)
+		b.charge(1, recordBytes+3*(len(e.key.Account)+len(e.key.Operation))+len(e.ledger.Grants)*(grantRefBytes+128))
+	}
+}
+
+// touchGrant marks a grant of the budget as changed.
+func (b *batch) touchGrant(e *entry, id lease.GrantID) {
+	b.touch(e)
+	if !slices.Contains(e.puts, id) {
+		e.puts = append(e.puts, id)
+		b.charge(1, recordBytes+3*(len(e.key.Account)+len(e.key.Operation)))
+	}
+}
+
+// endGrant marks a grant of the budget as ended.
+func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant) {
+	b.touch(e)
+	if at := slices.Index(e.puts, g.ID); at >= 0 {
+		e.puts = slices.Delete(e.puts, at, at+1)
+		b.ops--
+	}
+	e.ends = append(e.ends, s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID))
+	b.charge(1, recordBytes)
+	s.stats.GrantsEnded++
+}
+
+// touchFence marks a fence as changed.
+func (b *batch) touchFence(f *fence) {
+	if !f.dirty {
+		f.dirty = true
+		b.fences = append(b.fences, f)
+		b.charge(1, recordBytes+32*len(f.Told))
+	}
+}
+
+func (b *batch) add(op store.Op) {
+	b.extra = append(b.extra, op)
+	b.charge(1, len(op.Key)+len(op.Value))
+}
+
+func (b *batch) drop(e *entry) {
+	b.drops = append(b.drops, e)
+	b.charge(1, recordBytes)
+}
+
+func (b *batch) charge(ops, bytes int) {
+	b.ops += ops
+	b.bytes += bytes
+}
+
+// txn is the guarded transaction of the batch. With nothing to write it is a
+// guarded read, which costs the store no commit.
+func (b *batch) txn(s *Shard) *store.Txn {
+	txn := &store.Txn{If: s.guard()}
+	if b.ops > 0 {
+		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, CommittedUnixMs: s.moment.UnixMs}
+		txn.Then = append(txn.Then, put(s.cfg.Layout.Head(s.cfg.ID), head))
+	}
+	for _, e := range b.entries {
+		txn.Then = b.appendEntry(s, txn.Then, e)
+	}
+	for _, f := range b.fences {
+		txn.Then = append(txn.Then, put(s.cfg.Layout.Fence(s.cfg.ID, f.Holder), record.FromFence(&f.Fence, s.moment.UnixMs)))
+	}
+	for _, e := range b.drops {
+		txn.Then = append(txn.Then, store.Op{Kind: store.OpDelete, Key: s.cfg.Layout.Budget(s.cfg.ID, e.key)})
+	}
+	txn.Then = append(txn.Then, b.extra...)
+	b.firstRead = len(txn.Then)
+	for _, r := range b.reads {
+		txn.Then = append(txn.Then, r.op)
+	}
+	return txn
+}
+
+func (b *batch) appendEntry(s *Shard, ops []store.Op, e *entry) []store.Op {
+	ops = append(ops, put(s.cfg.Layout.Budget(s.cfg.ID, e.key), record.FromLedger(&e.ledger)))
+	for _, id := range e.puts {
+		g := e.ledger.Grant(id)
+		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), record.FromGrant(e.key, *g)))
+	}
+	for _, key := range e.ends {
+		ops = append(ops, store.Op{Kind: store.OpDelete, Key: key})
+	}
+	return ops
+}
+
+func put(key string, value any) store.Op {
+	return store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(value)}
+}
+
+// clean marks everything in the batch as recorded.
+func (b *batch) clean() {
+	for _, e := range b.entries {
+		e.dirty, e.recorded, e.puts, e.ends = false, true, nil, nil
+	}
+	for _, f := range b.fences {
+		f.dirty = false
+	}
+}

@@ -1,0 +1,95 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// demand is what a holder last wanted of a budget. It is kept in memory only,
+// and steers how credit is shared, never what is reserved.
+type demand struct {
+	holder lease.Holder
+	epoch  uint64
+	want   int64
+	need   int64
+	heard  time.Duration // monotonic time of the report
+	since  time.Duration // monotonic time since when it goes short; 0: it does not
+	// sequence of the newest report that was applied. Grants store theirs; this
+	// one also covers a holder that has none.
+	sequence uint64
+	hinted   bool // it has been asked to return something since its last report
+}
+
+// demand is the holder's demand, a new one if it had none in this epoch.
+func (e *entry) demand(h lease.Holder, epoch uint64) *demand {
+	at, found := slices.BinarySearchFunc(e.demands, h, func(d demand, h lease.Holder) int { return d.holder.Compare(h) })
+	if !found {
+		e.demands = slices.Insert(e.demands, at, demand{holder: h})
+	}
+	d := &e.demands[at]
+	if d.epoch != epoch {
+		*d = demand{holder: h, epoch: epoch}
+	}
+	return d
+}
+
+func (e *entry) forgetDemand(h lease.Holder, epoch uint64) {
+	e.demands = slices.DeleteFunc(e.demands, func(d demand) bool { return d.holder == h && d.epoch == epoch })
+}
+
+// levels is each holder's fair share of what is available or held by holders
+// that were heard of lately. Credit of silent and orphaned grants is not theirs
+// to share. The batch is not changed; it is where hints go.
+func (s *Shard) levels(e *entry, _ *batch) map[lease.Holder]int64 {
+	e.demands = slices.DeleteFunc(e.demands, func(d demand) bool { return s.moment.Mono-d.heard > s.cfg.DemandTTL })
+	order := make([]*demand, 0, len(e.demands))
+	e.ledger.Advance(s.now)
+	pool := e.ledger.Available
+	for i := range e.demands {
+		order = append(order, &e.demands[i])
+		pool += e.outstanding(&e.demands[i])
+	}
+	slices.SortStableFunc(order, func(a, b *demand) int { return cmp.Compare(a.starved(), b.starved()) })
+	wants := make([]lease.Demand, len(order))
+	for i, d := range order {
+		limit := e.ledger.Rule.ShareCap() - e.ledger.HeldBy(d.holder) + e.outstanding(d)
+		wants[i] = lease.Demand{Want: d.want, Need: d.need, Limit: limit, Weight: 1}
+	}
+	levels := make(map[lease.Holder]int64, len(order))
+	for i, level := range lease.Share(pool, wants) {
+		levels[order[i].holder] = level
+	}
+	return levels
+}
+
+// starved orders demands: those that go short first, the longest first.
+func (d *demand) starved() time.Duration {
+	if d.since == 0 {
+		return 1<<63 - 1
+	}
+	return d.since
+}
+
+// outstanding is what the demand's own epoch has out.
+func (e *entry) outstanding(d *demand) int64 {
+	if g := e.ledger.Live(d.holder, d.epoch); g != nil {
+		return g.Outstanding()
+	}
+	return 0
+}
+
+// recall hints those who hold more than their share that it is wanted
+// elsewhere.
+func (s *Shard) recall(e *entry, b *batch) {
+	levels := s.levels(e, b)
+	for i := range e.demands {
+		d := &e.demands[i]
+		if !d.hinted && e.outstanding(d) > levels[d.holder] {
+			d.hinted = true
+			b.hintKey(s, d.holder, e.key)
+		}
+	}
+}

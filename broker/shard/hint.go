@@ -1,0 +1,72 @@
+package shard
+
+import (
+	"slices"
+
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// Subscription delivers the hints of one shard to one holder. A hint is lost
+// when the shard moves; nothing depends on it.
+type Subscription struct {
+	holder lease.Holder
+	epoch  uint64
+	notify func(keys []lease.Key, fenced bool)
+}
+
+type hint struct {
+	to     *Subscription
+	key    lease.Key
+	fenced bool
+}
+
+// Subscribe registers for hints. notify is called from Result and must not
+// block.
+func (s *Shard) Subscribe(h lease.Holder, epoch uint64, notify func(keys []lease.Key, fenced bool)) *Subscription {
+	sub := &Subscription{holder: h, epoch: epoch, notify: notify}
+	s.subs = append(s.subs, sub)
+	return sub
+}
+
+// Unsubscribe ends a subscription.
+func (s *Shard) Unsubscribe(sub *Subscription) {
+	s.subs = slices.DeleteFunc(s.subs, func(other *Subscription) bool { return other == sub })
+}
+
+func (b *batch) hintKey(s *Shard, h lease.Holder, key lease.Key) {
+	for _, sub := range s.subs {
+		if sub.holder == h {
+			b.hints = append(b.hints, hint{to: sub, key: key})
+		}
+	}
+}
+
+func (b *batch) hintFenced(s *Shard, f *fence) {
+	for _, sub := range s.subs {
+		if sub.holder == f.Holder && f.Fences(sub.epoch) {
+			b.hints = append(b.hints, hint{to: sub, fenced: true})
+		}
+	}
+}
+
+// deliverHints sends the hints of a committed batch, grouped by subscription in
+// order of their first hint.
+func (b *batch) deliverHints() {
+	for i, h := range b.hints {
+		if slices.ContainsFunc(b.hints[:i], func(o hint) bool { return o.to == h.to }) {
+			continue
+		}
+		var keys []lease.Key
+		fenced := false
+		for _, o := range b.hints[i:] {
+			switch {
+			case o.to != h.to:
+			case o.fenced:
+				fenced = true
+			case !slices.Contains(keys, o.key):
+				keys = append(keys, o.key)
+			}
+		}
+		h.to.notify(keys, fenced)
+	}
+}

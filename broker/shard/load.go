@@ -1,0 +1,251 @@
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// entry is one budget in memory. Its ledger is the state of the last commit,
+// plus what the batch in flight changes.
+type entry struct {
+	key      lease.Key
+	known    bool // the store has been read: exists and recorded are right
+	exists   bool // ledger is set
+	recorded bool // the store has a record
+	reading  bool
+	err      error // the record is not usable
+	ledger   lease.Ledger
+	demands  []demand
+	touched  time.Duration // monotonic time of the last use
+
+	loading *record.Budget // read, with grants still missing
+	grants  []record.Grant
+
+	dirty bool
+	puts  []lease.GrantID // grants that the batch writes
+	ends  []string        // keys of grants that the batch deletes
+}
+
+// fence is a holder's fence in memory.
+type fence struct {
+	lease.Fence
+	verified uint64 // the epoch that is known to be the registered one; 0: look it up
+	dirty    bool
+}
+
+// guard is what every transaction of this owner compares.
+func (s *Shard) guard() []store.Compare {
+	return []store.Compare{
+		{Key: s.cfg.Layout.Owner(s.cfg.ID), Target: store.CreateRevision, Revision: s.cfg.OwnerRevision},
+		{Key: s.cfg.Layout.Head(s.cfg.ID), Target: store.ModRevision, Revision: s.headRevision},
+	}
+}
+
+func rangeOp(prefix string) store.Op {
+	key, end := record.All(prefix)
+	return store.Op{Kind: store.OpRange, Key: key, End: end}
+}
+
+func (s *Shard) policiesOp() store.Op { return rangeOp(s.cfg.Layout.Policies()) }
+
+// loadTxn reads the head, the fences and the policies, if this is still the
+// owner. It does not compare the head: it is what tells the head.
+func (s *Shard) loadTxn() *store.Txn {
+	return &store.Txn{
+		If: s.guard()[:1],
+		Then: []store.Op{
+			{Kind: store.OpGet, Key: s.cfg.Layout.Head(s.cfg.ID)},
+			rangeOp(s.cfg.Layout.Fences(s.cfg.ID)),
+			s.policiesOp(),
+		},
+	}
+}
+
+// loaded takes the outcome of loadTxn. The clock starts at m, which was sampled
+// after the read: started earlier, the ticks of an owner in between would count
+// twice.
+func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
+	if err != nil {
+		s.log.Warn("the shard cannot be read", "error", err)
+		return // still loading: Next reads again
+	}
+	if !res.Succeeded {
+		s.log.Info("ownership has gone")
+		s.state = lost
+		s.failAll(ErrNotOwner)
+		return
+	}
+	if err := s.takeHead(res.Results[0]); err != nil {
+		s.log.Error("the shard cannot be served", "error", err)
+		return
+	}
+	if err := s.takeFences(res.Results[1]); err != nil {
+		s.log.Error("the shard cannot be served", "error", err)
+		return
+	}
+	if err := s.takePolicies(res.Results[2], false); err != nil {
+		s.log.Error("the shard cannot be served", "error", err)
+		return
+	}
+	s.origin, s.now = m.Mono, s.base
+	s.stalePolicies = false
+	s.state = serving
+}
+
+func (s *Shard) takeHead(r store.OpResult) error {
+	s.headRevision, s.nextGrant, s.base = 0, 1, 0
+	if len(r.KVs) == 0 {
+		return nil
+	}
+	head, err := record.Decode[record.Head](r.KVs[0])
+	if err != nil {
+		return err
+	}
+	s.headRevision, s.nextGrant, s.base = r.KVs[0].ModRevision, head.NextGrant, lease.Time(head.ClockNs)
+	return nil
+}
+
+func (s *Shard) takeFences(r store.OpResult) error {
+	for _, kv := range r.KVs {
+		stored, err := record.Decode[record.Fence](kv)
+		if err != nil {
+			return err
+		}
+		f := stored.Fence()
+		s.fences[f.Holder] = &fence{Fence: f}
+	}
+	return nil
+}
+
+// takePolicies replaces the policies. When spread is set, ledgers in memory
+// whose policy has changed are brought to it, and their holders hear of it.
+func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
+	policies := make(map[string]policy, len(r.KVs))
+	for _, kv := range r.KVs {
+		p, err := record.Decode[lease.Policy](kv)
+		if err != nil {
+			return err
+		}
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("the policy at %s: %w", kv.Key, err)
+		}
+		policies[p.Operation] = policy{Policy: p, wire: PolicyToWire(p)}
+	}
+	s.policies = policies
+	if !spread {
+		return nil
+	}
+	for _, e := range s.order {
+		if p, ok := policies[e.key.Operation]; ok && e.exists && e.ledger.Rule.Version < p.Rule.Version {
+			s.queue = append(s.queue, &installJob{entry: e})
+		}
+	}
+	s.wakeAllParked() // a budget without a policy may have one now
+	return nil
+}
+
+// fence is the holder's fence, an empty one at first contact.
+func (s *Shard) fence(h lease.Holder) *fence {
+	f := s.fences[h]
+	if f == nil {
+		f = &fence{Fence: lease.Fence{Holder: h}}
+		s.fences[h] = f
+	}
+	return f
+}
+
+// entry is the budget's entry, once the store has been read for it; until then
+// the reads are added to the batch and ok is false.
+func (s *Shard) entry(key lease.Key, b *batch) (e *entry, ok bool) {
+	e = s.ledgers[key]
+	if e == nil {
+		e = &entry{key: key}
+		s.ledgers[key] = e
+		s.order = append(s.order, e)
+	}
+	e.touched = s.moment.Mono
+	if e.known || e.err != nil {
+		return e, true
+	}
+	if !e.reading {
+		s.readEntry(e, b)
+	}
+	return e, false
+}
+
+func (s *Shard) readEntry(e *entry, b *batch) {
+	if e.loading != nil {
+		s.readGrants(e, b)
+		return
+	}
+	op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Budget(s.cfg.ID, e.key)}
+	e.reading = b.read(op, func(r store.OpResult) error {
+		e.reading = false
+		if len(r.KVs) == 0 {
+			e.known = true
+			return nil
+		}
+		stored, err := record.Decode[record.Budget](r.KVs[0])
+		if err != nil {
+			e.err = fmt.Errorf("%w: %w", ErrRecord, err)
+			return err
+		}
+		e.loading = &stored
+		return s.assemble(e)
+	})
+}
+
+// readGrants reads the grants that the budget lists, as many as fit.
+func (s *Shard) readGrants(e *entry, b *batch) {
+	missing := e.loading.Grants[len(e.grants):]
+	for i, path := range missing {
+		op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Grants(s.cfg.ID) + path}
+		ok := b.read(op, func(r store.OpResult) error {
+			e.reading = false
+			if e.err != nil {
+				return nil
+			}
+			if len(r.KVs) == 0 {
+				e.err = fmt.Errorf("%w: budget %s/%s lists grant %s, which is not stored", ErrRecord, e.key.Account, e.key.Operation, path)
+				return e.err
+			}
+			stored, err := record.Decode[record.Grant](r.KVs[0])
+			if err != nil {
+				e.err = fmt.Errorf("%w: %w", ErrRecord, err)
+				return err
+			}
+			e.grants = append(e.grants, stored)
+			return s.assemble(e)
+		})
+		e.reading = e.reading || ok
+		if !ok || i == b.limit {
+			return
+		}
+	}
+}
+
+// assemble makes the ledger once its record and all of its grants are read.
+// Holders of live grants are taken to want what they have, until they say
+// otherwise.
+func (s *Shard) assemble(e *entry) error {
+	if len(e.grants) < len(e.loading.Grants) {
+		return nil
+	}
+	l, err := e.loading.Ledger(e.grants)
+	if err != nil {
+		e.err = fmt.Errorf("%w: %w", ErrRecord, err)
+		return err
+	}
+	e.ledger, e.loading, e.grants = l, nil, nil
+	e.known, e.exists, e.recorded = true, true, true
+	for _, g := range l.Grants {
+		if !s.fence(g.Holder).Fences(g.Epoch) {
+			e.demands = append(e.demands, demand{holder: g.Holder, epoch: g.Epoch, want: g.Outstanding(), heard: s.moment.Mono})
+		}
+	}
+	return nil
+}

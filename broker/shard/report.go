@@ -1,0 +1,215 @@
+package shard
+
+import (
+	"errors"
+
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// runReports applies the reports: counters first, then the wish.
+func (j *syncJob) runReports(s *Shard, b *batch) bool {
+	all := true
+	for i, r := range j.req.GetBudgets() {
+		if j.reported[i] {
+			continue
+		}
+		if b.full() {
+			return false
+		}
+		e, ok := s.entry(keyOf(r.GetKey()), b)
+		if !ok {
+			all = false
+			continue
+		}
+		if e.err != nil {
+			j.err = e.err
+			return false
+		}
+		if j.resp.Budgets[i], j.err = j.report(s, b, e, r); j.err != nil {
+			return false
+		}
+		j.reported[i] = true
+		j.steps++
+	}
+	return all
+}
+
+// report applies one report. Counters count from whatever request, however old;
+// credit goes only to an epoch that is served, and only for a request newer than
+// the newest that was applied (C5.4). So a repeated request is answered, and
+// debited once.
+func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.BudgetAnswer, error) {
+	answer := &pb.BudgetAnswer{Key: r.GetKey(), Sequence: r.GetSequence()}
+	if err := j.reportCounters(s, b, e, r, answer); err != nil {
+		return nil, err
+	}
+	pol, ruled := s.policies[e.key.Operation]
+	if !e.exists && ruled {
+		e.ledger, e.exists = lease.NewLedger(e.key, pol.Rule, s.now), true
+	}
+	if !e.exists {
+		answer.Shortage = pb.Shortage_SHORTAGE_NO_POLICY
+		return answer, nil
+	}
+	if ruled && s.install(e, pol, b) {
+		j.gave = true
+	}
+	switch {
+	case s.fence(j.holder).Fences(j.req.GetEpoch()):
+		// Counters only. The answer says so.
+	case answer.Evidence != pb.Evidence_EVIDENCE_UNSPECIFIED:
+		// A holder from another history gets nothing on top.
+	case answer.Gone:
+		// The holder stops spending that grant first, and then asks again.
+	case j.stale(e, r.GetSequence()):
+		answer.Shortage = pb.Shortage_SHORTAGE_STALE
+		j.gave = true
+	case !ruled:
+		answer.Shortage = pb.Shortage_SHORTAGE_NO_POLICY
+	default:
+		s.supersede(j, e.key, r.GetSequence(), b)
+		j.wish(s, b, e, r, answer)
+	}
+	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
+		answer.GrantId, answer.IssuedTokens = live.ID.String(), live.Issued
+	}
+	if ruled {
+		answer.Policy = pol.wire
+	}
+	return answer, nil
+}
+
+// stale says that a report is not newer than the newest one applied. One that
+// waited among the parked is its own newest.
+func (j *syncJob) stale(e *entry, sequence uint64) bool {
+	var applied uint64
+	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
+		applied = live.Sequence
+	}
+	if d := e.demand(j.holder, j.req.GetEpoch()); sequence < d.sequence {
+		return true
+	}
+	return sequence < applied || sequence == applied && !j.rerun
+}
+
+func (j *syncJob) reportCounters(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer *pb.BudgetAnswer) error {
+	if r.GetGrantId() == "" {
+		return nil
+	}
+	g, err := j.own(e, r.GetGrantId())
+	if err != nil {
+		return err
+	}
+	if g == nil {
+		answer.Gone, j.gave = true, true
+		return nil
+	}
+	was := *g
+	err = e.ledger.Account(s.now, was.ID, r.GetSpentTokens(), r.GetReturnedTokens())
+	var above *lease.AboveIssuedError
+	switch {
+	case errors.As(err, &above):
+		answer.Evidence, j.gave = s.evidence(err), true
+	case err != nil:
+		return err
+	case g.Spent != was.Spent || g.Returned != was.Returned:
+		b.touchGrant(e, g.ID)
+		j.gave = j.gave || r.GetNeedTokens() == 0
+		if g.Returned != was.Returned {
+			s.wake(e)
+		}
+	}
+	return nil
+}
+
+// install brings the budget to the policy in force, in this shard's own stream
+// of commits (C8), and says whether that changed it.
+func (s *Shard) install(e *entry, pol policy, b *batch) bool {
+	if pol.Rule.Version <= e.ledger.Rule.Version {
+		return false
+	}
+	if err := e.ledger.Install(s.now, pol.Rule); err != nil {
+		s.log.Error("a policy cannot be installed", "error", err)
+		return false
+	}
+	b.touch(e)
+	return true
+}
+
+// wish records what the holder wants and tops its grant up towards its fair
+// share, as far as credit is available. What would still be below the need is of
+// no use and is not given.
+func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer *pb.BudgetAnswer) {
+	l := &e.ledger
+	d := e.demand(j.holder, j.req.GetEpoch())
+	d.want, d.need, d.heard, d.hinted = r.GetWantTokens(), r.GetNeedTokens(), s.moment.Mono, false
+	d.sequence = r.GetSequence()
+	level := s.levels(e, b)[j.holder]
+	answer.LevelTokens = level
+
+	var out int64
+	live := l.Live(j.holder, j.req.GetEpoch())
+	if live != nil {
+		out = live.Outstanding()
+		if r.GetSequence() > live.Sequence {
+			live.Sequence = r.GetSequence()
+			b.touchGrant(e, live.ID)
+		}
+	}
+	add := max(0, min(level-out, l.Headroom(s.now, j.holder)))
+	if out+add < d.need {
+		add = 0
+	}
+	if add > 0 {
+		s.grant(b, e, j.holder, j.req.GetEpoch(), r.GetSequence(), add)
+		j.gave = true
+	}
+	j.shortage(s, e, answer, out+add, d)
+	if add < d.want-out {
+		s.recall(e, b)
+	}
+}
+
+// grant opens or tops up the holder's grant; add is within its headroom.
+func (s *Shard) grant(b *batch, e *entry, holder lease.Holder, epoch, sequence uint64, add int64) {
+	var err error
+	live := e.ledger.Live(holder, epoch)
+	id := lease.GrantID{Generation: s.cfg.Generation, Shard: s.cfg.ID, Sequence: s.nextGrant}
+	if live == nil {
+		s.nextGrant++
+		err = e.ledger.Open(s.now, id, holder, epoch, add)
+		s.stats.GrantsOpened++
+	} else {
+		id = live.ID
+		err = e.ledger.TopUp(s.now, id, add)
+	}
+	if err != nil {
+		// Only a grant that has been issued MaxCounter gets here; its holder
+		// closes it long before.
+		s.log.Error("a grant was refused by the ledger", "error", err)
+		return
+	}
+	e.ledger.Grant(id).Sequence = sequence
+	b.touchGrant(e, id)
+	s.stats.TokensIssued += add
+}
+
+// shortage says why less is held than needed, and when refill could cover it.
+func (j *syncJob) shortage(s *Shard, e *entry, answer *pb.BudgetAnswer, held int64, d *demand) {
+	if held >= d.need {
+		d.since = 0
+		return
+	}
+	if d.need > e.ledger.Rule.ShareCap() {
+		answer.Shortage = pb.Shortage_SHORTAGE_ABOVE_CAPACITY
+		return
+	}
+	if d.since == 0 {
+		d.since = s.moment.Mono
+	}
+	answer.Shortage, j.short = pb.Shortage_SHORTAGE_EXHAUSTED, true
+	if wait, ok := e.ledger.Retry(s.now, d.need-held); ok {
+		answer.HasRetry, answer.RetryInNs = true, int64(wait)
+	}
+}

@@ -1,0 +1,145 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// Errors of an attestation.
+var (
+	// ErrGrantGone means that the grant has ended already.
+	ErrGrantGone = errors.New("shard: no such grant: it has ended, or never was")
+	// ErrGrantLive means that the grant's epoch is still the holder's current one.
+	ErrGrantLive = errors.New("shard: the grant's epoch is the current one of its holder")
+)
+
+// Resolution is an operator's attestation about one grant: no process of its
+// epoch runs or can ever resume.
+type Resolution struct {
+	GrantID lease.GrantID
+	Key     lease.Key // of the grant's budget
+	By      string
+	Because string
+}
+
+// Resolved is what an attestation did.
+type Resolved struct {
+	Grant   *pb.Grant // as it ended
+	Counted int64     // tokens that count as spent from now on
+}
+
+// resolveJob ends an orphaned grant by attestation.
+type resolveJob struct {
+	what    Resolution
+	reply   func(Resolved, error)
+	result  Resolved
+	err     error
+	reg     *record.Registration
+	reading bool
+	applied bool
+}
+
+// Resolve takes an attestation in. reply is called once, from Result or Next.
+// Errors: ErrGrantGone, ErrGrantLive, and those of every request.
+func (s *Shard) Resolve(what Resolution, reply func(Resolved, error)) {
+	s.queue = append(s.queue, &resolveJob{what: what, reply: reply})
+}
+
+func (j *resolveJob) fail(err error) { j.reply(Resolved{}, err) }
+func (j *resolveJob) finish(*Shard)  { j.reply(j.result, j.err) }
+
+func (j *resolveJob) restart() bool {
+	if j.applied {
+		return false
+	}
+	j.reg, j.reading, j.err = nil, false, nil
+	return true
+}
+
+func (j *resolveJob) run(s *Shard, b *batch) progress {
+	if b.full() {
+		return again
+	}
+	e, ok := s.entry(j.what.Key, b)
+	if !ok {
+		return again
+	}
+	if e.err != nil {
+		j.err = e.err
+		return complete
+	}
+	var g *lease.Grant
+	if e.exists {
+		g = e.ledger.Grant(j.what.GrantID)
+	}
+	if g == nil {
+		j.err = ErrGrantGone
+		return complete
+	}
+	if j.reg == nil {
+		j.readRegistration(s, b, g.Holder)
+		return again
+	}
+	if j.err == nil {
+		j.attest(s, b, e, *g)
+	}
+	return complete
+}
+
+// attest counts the grant's outstanding credit as spent, unless its epoch may
+// still run. It also fences the epoch in this shard, so that a late request of
+// it opens nothing.
+func (j *resolveJob) attest(s *Shard, b *batch, e *entry, g lease.Grant) {
+	f := s.fence(g.Holder)
+	if !f.Fences(g.Epoch) && j.reg.Serves() <= g.Epoch {
+		j.err = fmt.Errorf("%w (%v epoch %d)", ErrGrantLive, g.Holder, g.Epoch)
+		return
+	}
+	s.raise(f, max(g.Epoch+1, j.reg.Serves()), b)
+	counted, err := e.ledger.Attest(s.now, g.ID)
+	if err != nil {
+		j.err = err
+		return
+	}
+	b.endGrant(s, e, g)
+	e.forgetDemand(g.Holder, g.Epoch)
+	stored := record.FromGrant(e.key, g)
+	b.add(s.audit("grants.resolve", j.what.By, j.what.Because, g.ID.String(), stored, map[string]int64{"counted_as_spent": counted}))
+	s.wake(e)
+	j.applied = true
+	j.result = Resolved{Grant: GrantToWire(stored, f.MinEpoch), Counted: counted}
+}
+
+// audit is the operation that records what an operator did, in the transaction
+// that does it.
+func (s *Shard) audit(action, by, because, subject string, before, after any) store.Op {
+	entry := record.Audit{
+		UnixMs: s.moment.UnixMs, Action: action, By: by, Because: because, Subject: subject, Before: before, After: after,
+	}
+	return put(s.cfg.Layout.Audit(s.moment.UnixMs, action+"-"+subject), entry)
+}
+
+func (j *resolveJob) readRegistration(s *Shard, b *batch, h lease.Holder) {
+	if j.reading {
+		return
+	}
+	op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Holder(h)}
+	j.reading = b.read(op, func(r store.OpResult) error {
+		j.reading, j.reg = false, &record.Registration{}
+		if len(r.KVs) == 0 {
+			return nil
+		}
+		reg, err := record.Decode[record.Registration](r.KVs[0])
+		if err != nil {
+			j.err = fmt.Errorf("%w: %w", ErrRecord, err)
+			return err
+		}
+		j.reg = &reg
+		return nil
+	})
+}

@@ -1,0 +1,271 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// ErrInvalid means that a request contradicts itself or names what is not its
+// own.
+var ErrInvalid = errors.New("shard: invalid request")
+
+// syncJob is a SyncRequest on its way: admission, then closes, final accounts,
+// reports and the list. Each step is applied once, in whatever batch has room;
+// the answer leaves after the commit of the last.
+type syncJob struct {
+	req      *pb.SyncRequest
+	holder   lease.Holder
+	reply    func(*pb.SyncResponse, error)
+	deadline time.Duration // until when it may hang, on the monotonic clock
+
+	resp     *pb.SyncResponse
+	err      error
+	admitted bool
+	fenced   bool
+	reading  bool
+	reg      *record.Registration
+	closed   []bool
+	accounts []*accounting
+	reported []bool
+	list     listing
+	gave     bool // there is more to tell than a shortage
+	short    bool // a report found a shortage that waiting can end
+	steps    int  // applied so far
+
+	rerun    bool // it was parked: its own sequence numbers are not stale
+	canceled bool
+	wakeAt   time.Duration
+}
+
+// Ticket cancels a request whose caller has given up.
+type Ticket struct{ job *syncJob }
+
+// Cancel makes a hanging request end at the next Next. A request that is
+// answered already is left alone.
+func (t Ticket) Cancel() { t.job.canceled = true }
+
+// Sync takes a request in. reply is called once, from Result or Next, and must
+// not block. The request must have passed Validate, and must not be changed
+// until then.
+func (s *Shard) Sync(req *pb.SyncRequest, m Moment, reply func(*pb.SyncResponse, error)) Ticket {
+	j := &syncJob{
+		req:      req,
+		holder:   lease.Holder{Region: req.GetHolder().GetRegion(), Instance: req.GetHolder().GetInstance()},
+		reply:    reply,
+		deadline: m.Mono + time.Duration(req.GetWaitMs())*time.Millisecond,
+	}
+	j.reset()
+	s.queue = append(s.queue, j)
+	return Ticket{job: j}
+}
+
+func (j *syncJob) reset() {
+	j.resp, j.err = &pb.SyncResponse{}, nil
+	j.admitted, j.fenced, j.reading, j.reg = false, false, false, nil
+	j.closed = make([]bool, len(j.req.GetCloses()))
+	j.reported = make([]bool, len(j.req.GetBudgets()))
+	j.resp.Closes = make([]*pb.CloseAnswer, len(j.closed))
+	j.resp.Budgets = make([]*pb.BudgetAnswer, len(j.reported))
+	j.accounts = j.accounts[:0]
+	for _, a := range j.req.GetAccounts() {
+		j.accounts = append(j.accounts, newAccounting(a))
+	}
+	j.list = listing{}
+	j.gave, j.short, j.steps = false, false, 0
+}
+
+func (j *syncJob) restart() bool {
+	if j.steps > 0 && !j.rerun {
+		return false
+	}
+	j.reset()
+	return true
+}
+
+func (j *syncJob) fail(err error) { j.reply(nil, err) }
+
+func (j *syncJob) finish(s *Shard) {
+	if j.err != nil {
+		j.reply(nil, j.err)
+		return
+	}
+	j.resp.Head = s.headRevision
+	j.reply(j.resp, nil)
+}
+
+func (j *syncJob) run(s *Shard, b *batch) progress {
+	if j.canceled {
+		j.err = ErrCanceled
+	}
+	for _, step := range []func(*Shard, *batch) bool{j.admit, j.runCloses, j.runAccounts, j.runReports, j.runList} {
+		if j.err != nil {
+			return complete
+		}
+		if !step(s, b) && j.err == nil {
+			return again
+		}
+	}
+	if j.err == nil && j.mayHang(s) {
+		return hanging
+	}
+	return complete
+}
+
+// admit settles whether the sender's epoch is served. The first request of an
+// epoch to this shard looks up its registration, in a guarded read that began
+// after the request arrived, and fences the epochs before it.
+func (j *syncJob) admit(s *Shard, b *batch) bool {
+	if j.admitted {
+		return true
+	}
+	if b.full() {
+		return false
+	}
+	if j.req.GetHighestHead() > s.headRevision {
+		b.setBack = true // if this is the owner, which the commit will tell
+		j.err = ErrSetBack
+		return false
+	}
+	f, epoch := s.fence(j.holder), j.req.GetEpoch()
+	if !f.Fences(epoch) && f.verified != epoch {
+		if j.reg == nil {
+			j.readRegistration(s, b)
+			return false
+		}
+		if j.reg.Epoch < epoch {
+			b.setBack = true // the epoch was given out, and the store does not know it
+			j.err = ErrSetBack
+			return false
+		}
+		s.raise(f, max(epoch, j.reg.Serves()), b)
+		if !f.Fences(epoch) {
+			f.verified = epoch
+		}
+	}
+	if f.Fences(epoch) {
+		j.fenced, j.gave = true, true
+		j.resp.Fenced, j.resp.CurrentEpoch = true, f.MinEpoch
+	}
+	j.tell(f, b)
+	j.admitted = true
+	j.steps++
+	return true
+}
+
+func (j *syncJob) readRegistration(s *Shard, b *batch) {
+	if j.reading {
+		return
+	}
+	op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Holder(j.holder)}
+	j.reading = b.read(op, func(r store.OpResult) error {
+		j.reading, j.reg = false, &record.Registration{}
+		if len(r.KVs) == 0 {
+			return nil
+		}
+		reg, err := record.Decode[record.Registration](r.KVs[0])
+		if err != nil {
+			j.err = fmt.Errorf("%w: %w", ErrRecord, err)
+			return err
+		}
+		j.reg = &reg
+		return nil
+	})
+}
+
+// tell records the journal's write counter. A fenced epoch without a counter is
+// one whose account is done; it gets no new one.
+func (j *syncJob) tell(f *fence, b *batch) {
+	epoch, counter := j.req.GetEpoch(), j.req.GetJournalCounter()
+	if (!j.fenced || f.Counter(epoch) > 0) && f.Tell(epoch, counter) {
+		b.touchFence(f)
+	}
+	j.resp.JournalCounter = f.Counter(epoch)
+}
+
+// raise fences the holder's epochs below min.
+func (s *Shard) raise(f *fence, min uint64, b *batch) {
+	if f.Raise(min) {
+		f.verified = 0
+		b.touchFence(f)
+		b.hintFenced(s, f)
+	}
+}
+
+// runCloses ends the grants that the holder has closed. A grant that is gone
+// already is confirmed as gone, and nothing changes (C5.5).
+func (j *syncJob) runCloses(s *Shard, b *batch) bool {
+	all := true
+	for i, c := range j.req.GetCloses() {
+		if j.closed[i] {
+			continue
+		}
+		if b.full() {
+			return false
+		}
+		e, ok := s.entry(keyOf(c.GetKey()), b)
+		if !ok {
+			all = false
+			continue
+		}
+		if e.err != nil {
+			j.err = e.err
+			return false
+		}
+		if j.resp.Closes[i], j.err = j.close(s, b, e, c); j.err != nil {
+			return false
+		}
+		j.closed[i], j.gave = true, true
+		j.steps++
+	}
+	return all
+}
+
+func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.CloseAnswer, error) {
+	answer := &pb.CloseAnswer{GrantId: c.GetGrantId()}
+	g, err := j.own(e, c.GetGrantId())
+	if err != nil || g == nil {
+		return answer, err
+	}
+	was := *g
+	if err := e.ledger.Close(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens()); err != nil {
+		answer.Evidence = s.evidence(err)
+		return answer, nil
+	}
+	b.endGrant(s, e, was)
+	e.forgetDemand(j.holder, j.req.GetEpoch())
+	s.wake(e)
+	return answer, nil
+}
+
+// own is the grant of the sender's epoch with this ID, or nil if it is gone.
+func (j *syncJob) own(e *entry, grantID string) (*lease.Grant, error) {
+	id, err := lease.ParseGrantID(grantID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if !e.exists {
+		return nil, nil
+	}
+	g := e.ledger.Grant(id)
+	if g != nil && (g.Holder != j.holder || g.Epoch != j.req.GetEpoch()) {
+		return nil, fmt.Errorf("%w: grant %v is of %v epoch %d, not of the sender", ErrInvalid, id, g.Holder, g.Epoch)
+	}
+	return g, nil
+}
+
+// evidence counts and reports a contradiction.
+func (s *Shard) evidence(err error) pb.Evidence {
+	s.stats.Evidence++
+	s.log.Error("an account contradicts the ledger and was refused", "error", err)
+	return pb.Evidence_EVIDENCE_ABOVE_ISSUED
+}
+
+func keyOf(k *pb.BudgetKey) lease.Key {
+	return lease.Key{Account: k.GetAccount(), Operation: k.GetOperation()}
+}

@@ -1,0 +1,159 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// Verify implements tokenleasev1connect.AdminHandler: it reads everything at one
+// revision and checks every invariant, within ledgers and between records.
+func (s adminService) Verify(ctx context.Context, _ *connect.Request[pb.VerifyRequest]) (*connect.Response[pb.VerifyResponse], error) {
+	c := &checker{b: s.b, v: s.b.view(ctx), resp: &pb.VerifyResponse{}}
+	if err := c.run(); err != nil {
+		return nil, wireError(err)
+	}
+	c.resp.Revision = c.v.revision
+	return connect.NewResponse(c.resp), nil
+}
+
+type checker struct {
+	b    *Broker
+	v    *view
+	resp *pb.VerifyResponse
+}
+
+func (c *checker) report(format string, args ...any) {
+	c.resp.Violations = append(c.resp.Violations, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) run() error {
+	err := c.v.each(c.b.layout.Policies(), func(kv store.KeyValue) error {
+		c.resp.Policies++
+		p, err := record.Decode[lease.Policy](kv)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil {
+			c.report("policy at %s: %v", kv.Key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = c.v.each(c.b.layout.Holders(), func(kv store.KeyValue) error {
+		c.resp.Holders++
+		if _, err := record.Decode[record.Registration](kv); err != nil {
+			c.report("holder at %s: %v", kv.Key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id := range c.b.cluster.Shards {
+		if err := c.shard(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shard checks one shard: each ledger with its grants, and that every grant
+// belongs to one.
+func (c *checker) shard(id uint32) error {
+	head, err := c.v.head(id)
+	if err != nil {
+		return err
+	}
+	grants := map[string]record.Grant{}
+	prefix := c.b.layout.Grants(id)
+	err = c.v.each(prefix, func(kv store.KeyValue) error {
+		c.resp.Grants++
+		g, err := record.Decode[record.Grant](kv)
+		if err != nil {
+			c.report("%v", err)
+			return nil
+		}
+		grants[kv.Key[len(prefix):]] = g
+		return c.grant(id, head, g)
+	})
+	if err != nil {
+		return err
+	}
+	err = c.v.each(c.b.layout.Budgets(id), func(kv store.KeyValue) error {
+		c.resp.Budgets++
+		c.budget(id, head, kv, grants)
+		return nil
+	})
+	for _, g := range grants {
+		c.report("grant %s of budget %s/%s is not listed by its budget", g.ID, g.Account, g.Operation)
+	}
+	return err
+}
+
+// grant checks what a grant says against the shard and its holder.
+func (c *checker) grant(id uint32, head record.Head, g record.Grant) error {
+	parsed, err := lease.ParseGrantID(g.ID)
+	if err != nil {
+		c.report("%v", err)
+		return nil
+	}
+	h := lease.Holder{Region: g.Region, Instance: g.Instance}
+	minEpoch, err := c.v.minEpoch(id, h)
+	if err != nil {
+		return err
+	}
+	registered := c.v.registrations[h].Epoch
+	switch {
+	case parsed.Shard != id:
+		c.report("grant %s is stored in shard %d", g.ID, id)
+	case parsed.Sequence >= head.NextGrant:
+		c.report("grant %s is above the shard's next grant %d: an ID could be used twice", g.ID, head.NextGrant)
+	case g.OpenedNs > head.ClockNs:
+		c.report("grant %s was opened after the shard's clock", g.ID)
+	case g.Epoch > registered:
+		c.report("grant %s is of epoch %d of %v, whose newest is %d: the store was set back", g.ID, g.Epoch, h, registered)
+	}
+	if outstanding := g.Issued - g.Spent - g.Returned; g.Epoch < minEpoch {
+		c.resp.OrphanedTokens += outstanding
+	}
+	return nil
+}
+
+// budget checks a ledger, and takes its grants out of grants.
+func (c *checker) budget(id uint32, head record.Head, kv store.KeyValue, grants map[string]record.Grant) {
+	b, err := record.Decode[record.Budget](kv)
+	if err != nil {
+		c.report("%v", err)
+		return
+	}
+	var own []record.Grant
+	for _, path := range b.Grants {
+		g, ok := grants[path]
+		if !ok {
+			c.report("budget %s/%s lists grant %s, which is not stored", b.Account, b.Operation, path)
+			continue
+		}
+		own = append(own, g)
+		delete(grants, path)
+	}
+	c.resp.ReservedTokens += b.Reserved
+	if _, err := b.Ledger(own); err != nil {
+		c.report("%v", err)
+	}
+	key := lease.Key{Account: b.Account, Operation: b.Operation}
+	if lease.ShardOf(key, c.b.cluster.Shards) != id {
+		c.report("budget %s/%s is stored in shard %d", b.Account, b.Operation, id)
+	}
+	if b.UpdatedNs > head.ClockNs {
+		c.report("budget %s/%s was updated after the shard's clock", b.Account, b.Operation)
+	}
+}
