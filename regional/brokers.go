@@ -1,0 +1,73 @@
+package regional
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+)
+
+// brokers calls one of several brokers, and moves on to the next when it fails.
+// A call is made once: the caller decides whether to repeat it.
+type brokers struct {
+	clients []tokenleasev1connect.BrokerClient
+	current atomic.Uint64
+}
+
+func newBrokers(clients []tokenleasev1connect.BrokerClient) *brokers {
+	return &brokers{clients: clients}
+}
+
+func (b *brokers) pick() (tokenleasev1connect.BrokerClient, uint64) {
+	at := b.current.Load()
+	return b.clients[at%uint64(len(b.clients))], at
+}
+
+// failed moves on from the broker that was picked at, unless another call did
+// so already or the error is not the broker's.
+func (b *brokers) failed(ctx context.Context, at uint64, err error) {
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return
+	}
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeUnknown, connect.CodeUnimplemented, connect.CodeInternal:
+		b.current.CompareAndSwap(at, at+1)
+	}
+}
+
+func (b *brokers) register(ctx context.Context, req *pb.RegisterRequest) (*pb.RegisterResponse, error) {
+	client, at := b.pick()
+	resp, err := client.Register(ctx, connect.NewRequest(req))
+	if err != nil {
+		b.failed(ctx, at, err)
+		return nil, err
+	}
+	return resp.Msg, nil
+}
+
+func (b *brokers) sync(ctx context.Context, req *pb.SyncRequest) (*pb.SyncResponse, error) {
+	client, at := b.pick()
+	resp, err := client.Sync(ctx, connect.NewRequest(req))
+	if err != nil {
+		b.failed(ctx, at, err)
+		return nil, err
+	}
+	return resp.Msg, nil
+}
+
+// watch calls hint for each message until the stream ends.
+func (b *brokers) watch(ctx context.Context, req *pb.WatchRequest, hint func(*pb.WatchResponse)) error {
+	client, _ := b.pick()
+	stream, err := client.Watch(ctx, connect.NewRequest(req))
+	if err != nil {
+		return err
+	}
+	for stream.Receive() {
+		hint(stream.Msg())
+	}
+	return errors.Join(stream.Err(), stream.Close())
+}

@@ -1,0 +1,161 @@
+package regional
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+	"github.com/tokenlease/tokenlease/regional/holder"
+)
+
+// Defaults of Config.
+const (
+	DefaultFirstGrantWait = 250 * time.Millisecond
+	DefaultMaxWaiters     = 10_000
+	DefaultRequestTimeout = 2 * time.Second
+	DefaultStopTimeout    = 5 * time.Second
+)
+
+// Config of a limiter.
+type Config struct {
+	// Region and Instance name the holder: 1 to 64 bytes of letters, digits, '.',
+	// '_' and '-'. Two limiters that run at once must not share a name.
+	Region, Instance string
+	// Brokers are URLs of brokers, in order of preference. Any broker will do.
+	Brokers []string
+	// HTTPClient calls the brokers. Required with Brokers.
+	HTTPClient *http.Client
+	// Clients replace Brokers and HTTPClient, for other transports.
+	Clients []tokenleasev1connect.BrokerClient
+
+	// JournalMode says what the journal proves after a crash. Default
+	// holder.JournalBlock.
+	JournalMode holder.Journal
+	// JournalDir is where the journal is kept; it must be on a disk of this
+	// machine. Required unless JournalMode is holder.JournalOff.
+	JournalDir string
+
+	// FirstGrantWait bounds how long a check waits for credit or a denial.
+	// Default 250 ms.
+	FirstGrantWait time.Duration
+	// MaxWaiters bounds how many checks wait at once; more are answered
+	// unavailable. Default 10,000.
+	MaxWaiters int
+	// SyncInterval is how often active budgets are looked at. Default 100 ms.
+	SyncInterval time.Duration
+	// IdleAfter is how long a budget may go unused before its credit is returned.
+	// Default 10 s.
+	IdleAfter time.Duration
+	// RequestTimeout bounds a request to the broker. Default 2 s.
+	RequestTimeout time.Duration
+	// StopTimeout bounds how long Run tries to hand in the final account. What is
+	// not confirmed by then, the next start's journal accounts for. Default 5 s.
+	StopTimeout time.Duration
+
+	Clock      Clock                 // default SystemClock()
+	Registerer prometheus.Registerer // nil: metrics go nowhere
+	Logger     *slog.Logger          // nil discards
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// Validate checks the fields together.
+func (c Config) Validate() error {
+	var faults []error
+	for _, name := range []struct{ field, value string }{{"region", c.Region}, {"instance", c.Instance}} {
+		if !validName.MatchString(name.value) || name.value == "." || name.value == ".." {
+			faults = append(faults, fmt.Errorf("%s %.80q is not 1 to 64 letters, digits, '.', '_' or '-'", name.field, name.value))
+		}
+	}
+	if len(c.Clients) == 0 {
+		faults = append(faults, c.validateBrokers()...)
+	}
+	switch c.JournalMode {
+	case "", holder.JournalBlock, holder.JournalConfirm:
+		if c.JournalDir == "" {
+			faults = append(faults, errors.New("no journal directory: name one on a local disk, or turn the journal off, with which credit of a crash stays reserved until an operator resolves it"))
+		}
+	case holder.JournalOff:
+	default:
+		faults = append(faults, fmt.Errorf("journal mode %q is not block, confirm or off", c.JournalMode))
+	}
+	if c.MaxWaiters < 0 || c.FirstGrantWait < 0 || c.SyncInterval < 0 || c.IdleAfter < 0 || c.RequestTimeout < 0 || c.StopTimeout < 0 {
+		faults = append(faults, errors.New("durations and bounds must not be negative"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("regional: %w", err)
+	}
+	return nil
+}
+
+func (c Config) validateBrokers() []error {
+	var faults []error
+	if len(c.Brokers) == 0 {
+		faults = append(faults, errors.New("no broker URL"))
+	}
+	if c.HTTPClient == nil {
+		faults = append(faults, errors.New("no HTTP client"))
+	}
+	for _, raw := range c.Brokers {
+		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			faults = append(faults, fmt.Errorf("broker URL %q is not of the form http://host:port", raw))
+		}
+	}
+	return faults
+}
+
+func (c Config) withDefaults() Config {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	set(&c.FirstGrantWait, DefaultFirstGrantWait)
+	set(&c.RequestTimeout, DefaultRequestTimeout)
+	set(&c.StopTimeout, DefaultStopTimeout)
+	if c.MaxWaiters == 0 {
+		c.MaxWaiters = DefaultMaxWaiters
+	}
+	if c.JournalMode == "" {
+		c.JournalMode = holder.JournalBlock
+	}
+	if c.Clock == nil {
+		c.Clock = SystemClock()
+	}
+	if c.Registerer == nil {
+		c.Registerer = prometheus.NewRegistry()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(c.Clients) == 0 {
+		for _, url := range c.Brokers {
+			c.Clients = append(c.Clients, tokenleasev1connect.NewBrokerClient(c.HTTPClient, url))
+		}
+	}
+	return c
+}
+
+// Clock is where the limiter reads time. Only Mono decides anything; Now is for
+// display.
+type Clock interface {
+	Mono() time.Duration // monotonic, from any origin
+	Now() time.Time
+	Timer(time.Duration) *time.Timer
+}
+
+// SystemClock is the clock of this machine.
+func SystemClock() Clock { return systemClock{origin: time.Now()} }
+
+type systemClock struct{ origin time.Time }
+
+func (c systemClock) Mono() time.Duration               { return time.Since(c.origin) }
+func (c systemClock) Now() time.Time                    { return time.Now() }
+func (c systemClock) Timer(d time.Duration) *time.Timer { return time.NewTimer(d) }

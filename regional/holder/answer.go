@@ -1,0 +1,131 @@
+package holder
+
+import (
+	"math"
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// noPolicyFor is how long the broker's word holds that an operation has no
+// policy.
+const noPolicyFor = 2 * time.Second
+
+// rotateAt is the issued counter at which a grant is closed for a new one, far
+// below what a counter can hold.
+const rotateAt = 1 << 61
+
+// answers applies the answers of a request to the budgets whose newest request
+// it was.
+func (m *Manager) answers(f *flight, id uint64, resp *pb.SyncResponse, now time.Duration) {
+	byKey := make(map[lease.Key]*pb.BudgetAnswer, len(resp.GetBudgets()))
+	for _, a := range resp.GetBudgets() {
+		byKey[lease.Key{Account: a.GetKey().GetAccount(), Operation: a.GetKey().GetOperation()}] = a
+	}
+	for _, k := range f.keys {
+		if k.flight != id {
+			continue // a newer request of the budget is on its way
+		}
+		k.flight, k.hanging = 0, false
+		m.activate(k)
+		a := byKey[k.budget.Key]
+		if a == nil || a.GetSequence() != k.sequence || m.phase != running || k.gone {
+			continue
+		}
+		m.apply(k, a, now)
+	}
+}
+
+// apply takes the ledger's word on one budget.
+func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
+	switch {
+	case a.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED:
+		m.contradicted(k.shard, m.finalCounters(k), a.GetEvidence())
+		k.broken = true
+		m.outlook(k, func(o *Outlook) { o.Down = true })
+		k.budget.tell()
+		return
+	case a.GetGone():
+		m.log.Warn("the broker has ended a grant that was in use; what was left of it is not spent", "grant", k.grant)
+		k.budget.take(math.MaxInt64)
+		m.forgetGrant(k)
+		return
+	}
+	m.adopt(k, a)
+	m.learn(k, a, now)
+	m.yield(k, a)
+	if k.issued > rotateAt {
+		m.closeGrant(k)
+	}
+	m.draw(k)
+	k.budget.tell()
+	m.look(k, now)
+}
+
+// yield returns what is above the budget's fair share when there is too little
+// for everyone, or the broker has asked for it.
+func (m *Manager) yield(k *keyState, a *pb.BudgetAnswer) {
+	switch a.GetShortage() {
+	case pb.Shortage_SHORTAGE_UNSPECIFIED, pb.Shortage_SHORTAGE_EXHAUSTED:
+		if k.recalled || a.GetLevelTokens() < k.wantSent {
+			m.giveBack(k, a.GetLevelTokens())
+		}
+	}
+	k.recalled = false
+}
+
+// adopt takes over what was issued. Only credit under the grant that this
+// budget has, or under its first, counts; a grant that has been closed is not
+// revived.
+func (m *Manager) adopt(k *keyState, a *pb.BudgetAnswer) {
+	id := a.GetGrantId()
+	if id == "" || k.shard.knowsClosed(id) {
+		return
+	}
+	if k.grant == "" {
+		k.grant = id
+		m.stats.GrantsOpened++
+	}
+	if k.grant == id && a.GetIssuedTokens() > k.issued {
+		m.stats.TokensIssued += a.GetIssuedTokens() - k.issued
+		k.issued = a.GetIssuedTokens()
+	}
+}
+
+// knowsClosed says that the grant was ended here and the broker has not yet
+// confirmed it, or refuses to.
+func (sh *shardState) knowsClosed(id string) bool {
+	for _, c := range sh.closing {
+		if c.id == id {
+			return true
+		}
+	}
+	return sh.refused[id] != nil
+}
+
+// learn turns the answer into the outlook that checks without credit are judged
+// by.
+func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
+	k.short = a.GetShortage() == pb.Shortage_SHORTAGE_EXHAUSTED
+	if k.short {
+		k.boost = 0
+	}
+	m.outlook(k, func(o *Outlook) {
+		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial = false, k.grant, 0, nil
+		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion()) {
+			o.Policy = policyOf(p)
+		}
+		switch a.GetShortage() {
+		case pb.Shortage_SHORTAGE_NO_POLICY:
+			o.Policy, o.NoPolicyUntil = nil, now+noPolicyFor
+		case pb.Shortage_SHORTAGE_EXHAUSTED:
+			m.stats.Denials++
+			o.Denial = &Denial{Need: k.need, MaxUntil: now + 2*m.cfg.HangTime}
+			if a.GetHasRetry() {
+				until := now + time.Duration(a.GetRetryInNs())
+				o.Denial.HasRetry, o.Denial.Until, o.Denial.MaxUntil = true, until, until
+			}
+		}
+	})
+}

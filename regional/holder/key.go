@@ -1,0 +1,228 @@
+package holder
+
+import (
+	"math"
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// keyState is what the manager knows of one budget.
+type keyState struct {
+	budget *Budget
+	shard  *shardState
+	gone   bool // retired
+
+	grant            string // the live grant's ID; empty for none
+	issued, returned int64
+	bound            int64 // what the hot path may spend of the grant in all
+	drawn            int64 // of bound, what the journal lets be spent
+	drawing          int64 // what a journal write under way will raise drawn to
+	drawCounter      uint64
+	broken           bool // the ledger contradicts the grant: nothing more is spent of it
+
+	flight                  uint64 // the request on its way; 0 for none
+	hanging                 bool   // that request hangs
+	sequence                uint64 // of the newest request
+	sent                    time.Duration
+	sentSpent, sentReturned int64
+	queued                  bool // in the shard's due list
+
+	seen     int64 // spent, when last measured
+	measured time.Duration
+	lastUse  time.Duration
+	rate     float64 // tokens a second, smoothed
+	short    bool    // the last answer was below the need, or credit ran out
+	need     int64   // of the newest request
+	boost    int64   // doubles with each request that somebody waits for
+	wantSent int64
+	recalled bool // the newest request follows a hint
+	active   bool
+	hinted   bool
+	wanted   bool // denials since the last tick
+}
+
+// spent is what the hot path has spent of the live grant.
+func (k *keyState) spent() int64 { return k.bound - k.budget.credit.Load() }
+
+// undrawn is the credit that the hot path cannot spend yet.
+func (k *keyState) undrawn() int64 { return k.issued - k.returned - k.bound }
+
+// unspent is everything that the region could still spend of the grant.
+func (k *keyState) unspent() int64 { return k.issued - k.returned - k.spent() }
+
+// busy says that the budget needs looking at without a signal.
+func (k *keyState) busy(now, interval time.Duration) bool {
+	return now-k.lastUse < 3*interval || k.flight != 0 || k.hinted ||
+		k.spent() != k.sentSpent || k.returned != k.sentReturned || k.drawing > k.drawn
+}
+
+// measure updates the demand of an active budget, once a tick.
+func (m *Manager) measure(k *keyState, now time.Duration) {
+	spent := k.spent()
+	elapsed := now - k.measured
+	if elapsed <= 0 {
+		return
+	}
+	fresh := float64(spent-k.seen) / elapsed.Seconds()
+	k.rate = float64(0.5*k.rate) + float64(0.5*fresh)
+	count, _, _ := k.budget.demand()
+	k.wanted = k.budget.denied.Load()
+	if k.wanted {
+		k.budget.denied.Store(false)
+		k.budget.asked.Store(0)
+	}
+	if spent != k.seen || count > 0 || k.wanted {
+		k.lastUse = now
+	}
+	if count == 0 {
+		k.boost -= (k.boost + 3) / 4
+	}
+	k.seen, k.measured = spent, now
+}
+
+// look decides whether the budget needs credit moved or the broker asked.
+func (m *Manager) look(k *keyState, now time.Duration) {
+	if k.measured == 0 {
+		k.measured, k.lastUse = now, now
+	}
+	m.draw(k)
+	if m.phase != running || k.broken {
+		return
+	}
+	count, sum, need := k.budget.demand()
+	want := m.want(k, sum)
+	denied := k.denial(now)
+	switch {
+	case count > 0 && k.unspent() < need && (denied == nil || need < denied.Need):
+		m.ask(k, need, false)
+	case k.hinted && k.flight == 0:
+		k.hinted, k.recalled = false, true
+		m.ask(k, need, false)
+	case k.returned > k.sentReturned:
+		m.ask(k, need, false)
+	case now-k.sent < m.cfg.SyncInterval:
+		// Nobody waits: at most one request in an interval.
+	case k.down() && (k.wanted || count > 0):
+		m.ask(k, max(need, k.need), false)
+	case denied != nil && (k.wanted || count > 0):
+		m.ask(k, denied.Need, true)
+	case denied == nil && k.lastUse+m.cfg.SyncInterval > now && k.unspent() < want-want/4:
+		m.ask(k, need, false)
+	case m.reportDue(k, now):
+		m.ask(k, need, false)
+	}
+	k.budget.low.Store(k.watermark())
+}
+
+// watermark is the credit below which a spend signals: half of what a draw
+// moves.
+func (k *keyState) watermark() int64 {
+	if k.undrawn() <= 0 && k.short {
+		return 0
+	}
+	return max(1, (k.credit()+1)/2)
+}
+
+func (k *keyState) credit() int64 { return k.budget.credit.Load() }
+
+// denial is the shortage that is known and still holds.
+func (k *keyState) denial(now time.Duration) *Denial {
+	o := k.budget.Outlook()
+	if o == nil || o.Denial == nil || now >= o.Denial.MaxUntil {
+		return nil
+	}
+	return o.Denial
+}
+
+// down says that the broker was out of reach for this budget.
+func (k *keyState) down() bool {
+	o := k.budget.Outlook()
+	return o != nil && o.Down
+}
+
+// reportDue says that what was spent should be settled, so that refill gets
+// room: at once where it is 5% of the capacity, within ReportWithin otherwise.
+func (m *Manager) reportDue(k *keyState, now time.Duration) bool {
+	unreported := k.spent() - k.sentSpent
+	if unreported <= 0 {
+		return false
+	}
+	if now-k.sent >= m.cfg.ReportWithin {
+		return true
+	}
+	o := k.budget.Outlook()
+	return o != nil && o.Policy != nil && unreported >= max(1, o.Policy.Rule.Capacity/20)
+}
+
+// want is the level of unspent credit that the budget should have: what waits,
+// and what the measured demand spends until the answer to the request after
+// next, with a fifth on top. A budget without history starts with a few checks
+// and doubles while it runs out.
+func (m *Manager) want(k *keyState, waiting int64) int64 {
+	horizon := m.cfg.SyncInterval + 2*k.shard.rtt
+	level := float64(1.2*k.rate) * horizon.Seconds()
+	want := int64(math.Ceil(min(level, float64(lease.MaxCapacity))))
+	waiting = min(waiting, lease.MaxCapacity)
+	want = max(want, k.boost) + waiting
+	o := k.budget.Outlook()
+	if o == nil || o.Policy == nil {
+		return max(want, 4*waiting)
+	}
+	if k.lastUse+m.cfg.SyncInterval >= k.measured {
+		want = max(want, o.Policy.DefaultCost)
+	}
+	return min(want, o.Policy.Rule.ShareCap())
+}
+
+// giveBack returns unspent credit above level. What the hot path holds is
+// taken out of it first, and only then counted as returned (C5.3).
+func (m *Manager) giveBack(k *keyState, level int64) {
+	excess := k.unspent() - max(0, level)
+	if excess <= 0 || k.grant == "" {
+		return
+	}
+	fromUndrawn := min(excess, k.undrawn())
+	taken := k.budget.take(excess - fromUndrawn)
+	k.bound -= taken
+	k.returned += fromUndrawn + taken
+	m.stats.TokensReturned += fromUndrawn + taken
+	m.activate(k)
+}
+
+// ask puts the budget on the list of its shard's next request. One that hangs
+// already is asked for again only to ask for something else.
+func (m *Manager) ask(k *keyState, need int64, hang bool) {
+	if k.queued || k.flight != 0 && !(k.hanging && !hang) {
+		return
+	}
+	k.queued, k.need = true, need
+	if hang {
+		k.shard.starved = append(k.shard.starved, k)
+	} else {
+		k.shard.due = append(k.shard.due, k)
+	}
+}
+
+// report is the budget's part of a request.
+func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool) *pb.BudgetReport {
+	count, sum, cheapest := k.budget.demand()
+	if count > 0 {
+		k.boost = min(max(2*k.boost, sum), lease.MaxCapacity)
+	}
+	m.sequence++
+	k.sequence, k.flight, k.hanging, k.sent, k.queued = m.sequence, id, hanging, now, false
+	k.sentSpent, k.sentReturned = k.spent(), k.returned
+	need := k.need
+	if cheapest > 0 && (need == 0 || !hanging) {
+		need = cheapest
+	}
+	k.need, k.wantSent = need, max(m.want(k, sum), need)
+	return &pb.BudgetReport{
+		Key:      &pb.BudgetKey{Account: k.budget.Key.Account, Operation: k.budget.Key.Operation},
+		Sequence: k.sequence, GrantId: k.grant,
+		SpentTokens: k.sentSpent, ReturnedTokens: k.returned,
+		WantTokens: k.wantSent, NeedTokens: need,
+	}
+}

@@ -1,0 +1,373 @@
+package holder
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// Journal says what the journal proves (contract C4.2).
+type Journal string
+
+// The journal modes.
+const (
+	// JournalBlock: a block of credit is durable in the journal before it can be
+	// spent. The default.
+	JournalBlock Journal = "block"
+	// JournalConfirm: its write counter is acknowledged by the broker as well.
+	JournalConfirm Journal = "confirm"
+	// JournalOff: nothing is kept; after a crash all credit stays reserved until
+	// it is resolved.
+	JournalOff Journal = "off"
+)
+
+// Config of a manager. Durations that are 0 take the defaults.
+type Config struct {
+	Holder  lease.Holder
+	Epoch   uint64 // as registered
+	Shards  uint32 // of the cluster
+	Journal Journal
+	// Earlier are epochs that the journal proves.
+	Earlier []PastEpoch
+
+	// SyncInterval is how often an active budget is looked at, and the least time
+	// between two requests of one that nobody waits for. Default 100 ms.
+	SyncInterval time.Duration
+	// ReportWithin is how long spent credit goes unreported at the most, as far as
+	// the broker is reached. Default 1 s.
+	ReportWithin time.Duration
+	// IdleAfter is how long a budget may go unused before its grant is closed.
+	// Default 10 s.
+	IdleAfter time.Duration
+	// HangTime is how long a starved request waits at the broker. Default 10 s.
+	HangTime time.Duration
+	// ListEvery is how often the grants of a shard are compared. Default 60 s.
+	ListEvery time.Duration
+	// RetryMin and RetryMax bound the pause after a failed request. It doubles,
+	// and is drawn at random from its upper half. Defaults 50 ms and 5 s.
+	RetryMin, RetryMax time.Duration
+	// MaxInFlight is how many requests that do not hang may be on their way to one
+	// shard. Default 4.
+	MaxInFlight int
+	// MaxReports is how many budgets one request carries. Default 1,000.
+	MaxReports int
+
+	// Jitter draws from [0, 1). It must not be nil.
+	Jitter func() float64
+	// Retired is called when a budget is taken out of use: forget it.
+	Retired func(*Budget)
+	Logger  *slog.Logger // nil discards
+}
+
+// PastEpoch is what the journal proves of an earlier epoch.
+type PastEpoch struct {
+	Epoch   uint64
+	Counter uint64 // the journal's write counter
+	Drawn   []Draw
+}
+
+// Draw is a grant's bound on what may have been spent.
+type Draw struct {
+	GrantID string
+	Tokens  int64
+}
+
+// phase of a manager's life.
+type phase int
+
+const (
+	running phase = iota
+	ending        // stopped or fenced: spends nothing, hands in its account
+	ended
+)
+
+// Manager decides what one epoch of a holder asks for, returns and settles.
+// Feed it with its event methods and then call Step. It belongs to one
+// goroutine.
+type Manager struct {
+	cfg     Config
+	log     *slog.Logger
+	signals *Signals
+	phase   phase
+	fenced  bool
+
+	sequence uint64
+	requests uint64
+	shards   []*shardState
+	keys     map[lease.Key]*keyState
+	active   []*keyState
+	idle     []idleKey
+	nextTick time.Duration
+	past     []*pastAccount
+
+	journal journalState
+	flights map[uint64]*flight
+	stats   Stats
+}
+
+// Stats counts what the manager has done.
+type Stats struct {
+	Syncs, SyncFailures, Denials, Evidence int64
+	GrantsOpened, GrantsClosed             int64
+	TokensIssued, TokensReturned           int64
+	Orphans                                int64 // grants of earlier epochs that no journal here proves
+}
+
+// shardState is what the manager knows of one shard.
+type shardState struct {
+	id        uint32
+	contacted bool  // something was sent to it in this epoch
+	head      int64 // the highest head seen
+	counter   uint64
+	rtt       time.Duration // smoothed
+	inFlight  int
+	hanging   int
+	failures  int
+	notBefore time.Duration // no request before this
+
+	due      []*keyState // budgets to report, in the order in which they became due
+	starved  []*keyState // budgets to hang for
+	closing  []*closing
+	account  *account // this epoch's final account
+	past     []*account
+	nextList time.Duration
+	tellNow  bool                // the journal's counter must be told
+	refused  map[string]*closing // grants that the ledger contradicts, with their counters
+	orphans  int64               // grants of earlier epochs in the last list
+}
+
+// closing is a grant that the holder has ended, until the broker confirms.
+type closing struct {
+	key             lease.Key
+	id              string
+	spent, returned int64
+	flight          uint64 // the request that carries it; 0: none
+}
+
+type idleKey struct {
+	k     *keyState
+	since time.Duration
+}
+
+// flight is a request on its way.
+type flight struct {
+	shard    *shardState
+	sent     time.Duration
+	hanging  bool
+	keys     []*keyState
+	closes   []*closing
+	accounts []*account
+	listed   bool
+}
+
+// New is the manager of one registered epoch.
+func New(cfg Config, signals *Signals) *Manager {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	set(&cfg.SyncInterval, 100*time.Millisecond)
+	set(&cfg.ReportWithin, time.Second)
+	set(&cfg.IdleAfter, 10*time.Second)
+	set(&cfg.HangTime, 10*time.Second)
+	set(&cfg.ListEvery, time.Minute)
+	set(&cfg.RetryMin, 50*time.Millisecond)
+	set(&cfg.RetryMax, 5*time.Second)
+	if cfg.MaxInFlight == 0 {
+		cfg.MaxInFlight = 4
+	}
+	if cfg.MaxReports == 0 {
+		cfg.MaxReports = 1000
+	}
+	m := &Manager{
+		cfg: cfg, log: cfg.Logger, signals: signals,
+		keys: map[lease.Key]*keyState{}, flights: map[uint64]*flight{},
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+	for id := range cfg.Shards {
+		m.shards = append(m.shards, &shardState{id: id})
+	}
+	m.takePast()
+	return m
+}
+
+// Sync is a request to send.
+type Sync struct {
+	ID      uint64
+	Hanging bool
+	Request *pb.SyncRequest
+}
+
+// JournalWrite is what is to be made durable. One is on its way at most.
+type JournalWrite struct {
+	Draws  []Draw
+	Forget []string
+}
+
+// Effects is what a step wants done.
+type Effects struct {
+	Syncs   []Sync
+	Journal *JournalWrite
+	Finish  []uint64      // epochs whose final account is confirmed: the journal may drop them
+	WakeAt  time.Duration // call Step then at the latest
+}
+
+// Fenced says that this epoch has been replaced.
+func (m *Manager) Fenced() bool { return m.fenced }
+
+// Ended says that the final account is confirmed by every shard.
+func (m *Manager) Ended() bool { return m.phase == ended }
+
+// Stats is a copy of the counters.
+func (m *Manager) Stats() Stats { return m.stats }
+
+// Contacted are the shards that this epoch has dealt with: those worth watching.
+func (m *Manager) Contacted() []uint32 {
+	var ids []uint32
+	for _, sh := range m.shards {
+		if sh.contacted {
+			ids = append(ids, sh.id)
+		}
+	}
+	return ids
+}
+
+// Hint takes a hint of a shard: sync these budgets soon; fenced asks whether this
+// epoch is still served.
+func (m *Manager) Hint(shard uint32, keys []lease.Key, fenced bool) {
+	if fenced && m.phase == running && shard < uint32(len(m.shards)) {
+		m.shards[shard].tellNow = true
+	}
+	for _, key := range keys {
+		if k := m.keys[key]; k != nil && m.phase == running {
+			k.hinted = true
+			m.activate(k)
+			m.nextTick = 0
+		}
+	}
+}
+
+// Step looks at everything that has changed and says what to do.
+func (m *Manager) Step(now time.Duration) Effects {
+	taken := m.signals.takeAll()
+	for _, b := range taken {
+		b.signaled.Store(false)
+		if m.phase != running {
+			m.stopBudget(b)
+			continue
+		}
+		k := m.key(b)
+		m.activate(k)
+		m.look(k, now)
+	}
+	if m.phase == running && now >= m.nextTick {
+		m.tick(now)
+	}
+	var e Effects
+	e.Journal = m.journalWrite()
+	for _, sh := range m.shards {
+		m.send(sh, now, &e)
+	}
+	e.Finish = m.finished()
+	e.WakeAt = m.wakeAt()
+	return e
+}
+
+// key is the state of the budget, made at its first signal.
+func (m *Manager) key(b *Budget) *keyState {
+	if b.state == nil {
+		b.state = &keyState{budget: b, shard: m.shards[lease.ShardOf(b.Key, m.cfg.Shards)]}
+		m.keys[b.Key] = b.state
+	}
+	return b.state
+}
+
+func (m *Manager) activate(k *keyState) {
+	if !k.active {
+		k.active = true
+		m.active = append(m.active, k)
+	}
+}
+
+// tick looks at every active budget, and retires those that have gone idle.
+func (m *Manager) tick(now time.Duration) {
+	m.nextTick = now + m.cfg.SyncInterval
+	keep := m.active[:0]
+	for _, k := range m.active {
+		m.measure(k, now)
+		m.look(k, now)
+		if k.busy(now, m.cfg.SyncInterval) {
+			keep = append(keep, k)
+			continue
+		}
+		k.active = false
+		k.budget.low.Store(math.MaxInt64) // the next spend signals
+		m.idle = append(m.idle, idleKey{k, k.lastUse})
+	}
+	clear(m.active[len(keep):])
+	m.active = keep
+	m.retireIdle(now)
+}
+
+// retireIdle closes the grants of budgets that nobody has used for IdleAfter.
+func (m *Manager) retireIdle(now time.Duration) {
+	n := 0
+	for ; n < len(m.idle) && now-m.idle[n].since >= m.cfg.IdleAfter; n++ {
+		k := m.idle[n].k
+		if k.active || k.lastUse != m.idle[n].since || k.gone {
+			continue
+		}
+		if k.flight != 0 || k.spent() != k.seen {
+			m.activate(k) // it is in use after all
+			continue
+		}
+		m.closeGrant(k)
+		if k.budget.retire() {
+			k.gone = true
+			delete(m.keys, k.budget.Key)
+			if m.cfg.Retired != nil {
+				m.cfg.Retired(k.budget)
+			}
+		}
+	}
+	m.idle = m.idle[n:]
+}
+
+// wakeAt is when there is something to do without an event.
+func (m *Manager) wakeAt() time.Duration {
+	at := time.Duration(math.MaxInt64)
+	if len(m.active) > 0 {
+		at = m.nextTick
+	}
+	if len(m.idle) > 0 {
+		at = min(at, m.idle[0].since+m.cfg.IdleAfter)
+	}
+	for _, sh := range m.shards {
+		if sh.inFlight >= m.cfg.MaxInFlight {
+			continue
+		}
+		if m.pending(sh) {
+			at = min(at, sh.notBefore)
+		}
+		if sh.contacted && m.phase == running {
+			at = min(at, max(sh.nextList, sh.notBefore))
+		}
+	}
+	return at
+}
+
+// Held is the budget's live grant and what this epoch could still spend of it,
+// in the hot path or not yet there; empty and 0 for none.
+func (m *Manager) Held(key lease.Key) (grantID string, unspent int64) {
+	k := m.keys[key]
+	if k == nil || k.grant == "" || k.broken {
+		return "", 0
+	}
+	return k.grant, k.unspent()
+}

@@ -1,0 +1,117 @@
+package regional
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/regional/holder"
+	"github.com/tokenlease/tokenlease/regional/journal"
+)
+
+// Errors with which Run ends.
+var (
+	// ErrFenced means that another start of this holder has replaced this one. It
+	// must not run on: two processes share a name, or an operator retired it.
+	ErrFenced = errors.New("regional: another start of this limiter has replaced this one; give each running limiter an instance name of its own")
+	// ErrJournal means that the journal failed. Credit is handed back; start again
+	// once the disk is well.
+	ErrJournal = errors.New("regional: the journal failed")
+	// ErrOtherCluster means that the brokers belong to another cluster than the
+	// journal.
+	ErrOtherCluster = errors.New("regional: the brokers belong to another cluster than the journal")
+)
+
+// Limiter is the limiter of one region.
+type Limiter struct {
+	cfg     Config
+	journal *journal.Journal // nil when it is off
+	signals *holder.Signals
+	budgets *xsync.Map[lease.Key, *holder.Budget]
+	waiters atomic.Int64
+	stopped atomic.Bool
+	epoch   atomic.Uint64
+	brokers *brokers
+	obs     *metrics
+}
+
+// New opens the journal, if one is configured, and holds it until Run ends. The
+// limiter answers unavailable until Run has registered it.
+//
+// Errors: what Validate finds, or those of journal.Open; in particular
+// journal.ErrLocked when another limiter of this name is running.
+func New(cfg Config) (*Limiter, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	l := &Limiter{
+		cfg: cfg, signals: holder.NewSignals(), budgets: xsync.NewMap[lease.Key, *holder.Budget](),
+		brokers: newBrokers(cfg.Clients), obs: newMetrics(cfg.Registerer),
+	}
+	if cfg.JournalMode == holder.JournalOff {
+		return l, nil
+	}
+	j, err := journal.Open(journal.Config{Path: journalPath(cfg), Region: cfg.Region, Instance: cfg.Instance, Logger: cfg.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("regional: %w", err)
+	}
+	l.journal = j
+	return l, nil
+}
+
+// Epoch is this start's fencing token; 0 before it is registered.
+func (l *Limiter) Epoch() uint64 { return l.epoch.Load() }
+
+// Ready says that the limiter is registered and running.
+func (l *Limiter) Ready() bool { return l.Epoch() != 0 && !l.stopped.Load() }
+
+// Budget is a handle on the budget of an account and an operation. Keep it: its
+// checks skip the look-up, and while it exists the budget stays in memory.
+func (l *Limiter) Budget(account, operation string) *Budget {
+	h := &Budget{limiter: l, key: lease.Key{Account: account, Operation: operation}}
+	for {
+		b := l.budget(h.key)
+		if b.Pin() {
+			h.budget = b
+			return h
+		}
+	}
+}
+
+// Check decides one check of the key's default cost, as Budget.Check does.
+func (l *Limiter) Check(ctx context.Context, account, operation string) Decision {
+	key := lease.Key{Account: account, Operation: operation}
+	return l.check(ctx, key, l.budget(key), 0, false)
+}
+
+// CheckN decides one check of the given cost, as Budget.CheckN does.
+func (l *Limiter) CheckN(ctx context.Context, account, operation string, cost int64) Decision {
+	key := lease.Key{Account: account, Operation: operation}
+	b := l.budget(key)
+	if d, ok := l.spend(b, cost); ok {
+		return d
+	}
+	return l.check(ctx, key, b, cost, true)
+}
+
+// AllowN is CheckN without waiting or details.
+func (l *Limiter) AllowN(account, operation string, cost int64) bool {
+	return l.allow(l.budget(lease.Key{Account: account, Operation: operation}), cost)
+}
+
+// budget is the budget of the key, a new one without credit if there is none.
+func (l *Limiter) budget(key lease.Key) *holder.Budget {
+	if b, ok := l.budgets.Load(key); ok {
+		return b
+	}
+	b, _ := l.budgets.LoadOrStore(key, holder.NewBudget(key, l.signals))
+	return b
+}
+
+// retired forgets a budget that the manager has taken out of use.
+func (l *Limiter) retired(b *holder.Budget) { l.budgets.Delete(b.Key) }

@@ -1,0 +1,85 @@
+package regional
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional/holder"
+)
+
+// reasons is the number of reasons, the unspecified one included.
+const reasons = 7
+
+// metrics of a limiter. Labels never name accounts or grants.
+type metrics struct {
+	decisions      [reasons]prometheus.Counter
+	syncSeconds    prometheus.Histogram
+	journalSeconds prometheus.Histogram
+	counters       map[string]prometheus.Counter
+	orphans        prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "tokenlease", Subsystem: "limiter", Name: name, Help: help}
+	}
+	m := &metrics{counters: map[string]prometheus.Counter{}}
+	decisions := prometheus.NewCounterVec(prometheus.CounterOpts(opts("decisions_total", "Decisions by reason. Budget.Allow and AllowN are not counted.")), []string{"reason"})
+	reg.MustRegister(decisions)
+	for number := range m.decisions {
+		name := pb.Reason_name[int32(number)]
+		if number != 0 {
+			m.decisions[number] = decisions.WithLabelValues(strings.ToLower(strings.TrimPrefix(name, "REASON_")))
+		}
+	}
+	histogram := func(name, help string) prometheus.Histogram {
+		o := opts(name, help)
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: o.Namespace, Subsystem: o.Subsystem, Name: o.Name, Help: o.Help,
+			Buckets: prometheus.ExponentialBuckets(0.0002, 2, 16),
+		})
+		reg.MustRegister(h)
+		return h
+	}
+	m.syncSeconds = histogram("sync_seconds", "Time from a request to the broker to its answer, without those that wait there for credit.")
+	m.journalSeconds = histogram("journal_seconds", "Time to make a write of the journal durable.")
+	for name, help := range map[string]string{
+		"syncs_total":           "Requests to the broker that ended.",
+		"sync_failures_total":   "Requests to the broker that failed.",
+		"denials_total":         "Answers of the broker that a budget is used up.",
+		"evidence_total":        "Contradictions with the broker's ledger: a store or a disk was set back, or this limiter cloned.",
+		"grants_opened_total":   "Grants received.",
+		"grants_closed_total":   "Grants closed.",
+		"tokens_issued_total":   "Tokens received under grants.",
+		"tokens_returned_total": "Tokens given back while their grant went on.",
+	} {
+		m.counters[name] = prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
+		reg.MustRegister(m.counters[name])
+	}
+	m.orphans = prometheus.NewGauge(prometheus.GaugeOpts(opts("orphaned_grants", "Grants of earlier epochs of this limiter that no journal here proves.")))
+	reg.MustRegister(m.orphans)
+	return m
+}
+
+func (m *metrics) decision(reason pb.Reason) { m.decisions[reason].Inc() }
+
+// manager adds what the manager has done since seen.
+func (m *metrics) manager(seen *holder.Stats, now holder.Stats) {
+	add := func(name string, before, after int64) { m.counters[name].Add(float64(after - before)) }
+	add("syncs_total", seen.Syncs, now.Syncs)
+	add("sync_failures_total", seen.SyncFailures, now.SyncFailures)
+	add("denials_total", seen.Denials, now.Denials)
+	add("evidence_total", seen.Evidence, now.Evidence)
+	add("grants_opened_total", seen.GrantsOpened, now.GrantsOpened)
+	add("grants_closed_total", seen.GrantsClosed, now.GrantsClosed)
+	add("tokens_issued_total", seen.TokensIssued, now.TokensIssued)
+	add("tokens_returned_total", seen.TokensReturned, now.TokensReturned)
+	m.orphans.Set(float64(now.Orphans))
+	*seen = now
+}
+
+// retryAt is the point in time of a wait from now.
+func retryAt(now time.Time, wait time.Duration) int64 { return now.Add(wait).UnixMilli() }
