@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/proto/edge"
+	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+)
+
+// fake is a broker and a limiter with fixed answers, behind the real edge.
+type fake struct {
+	tokenleasev1connect.UnimplementedAdminHandler
+
+	mu       sync.Mutex
+	left     int64 // of the budget of 40 that acme has
+	policies []*tokenleasev1.Policy
+}
+
+// serveFake starts one. The account decides what a check is answered.
+func serveFake() *httptest.Server {
+	f := &fake{left: 40}
+	mux := http.NewServeMux()
+	mux.Handle(tokenleasev1connect.NewAdminHandler(f, edge.Options()))
+	mux.Handle(tokenleasev1connect.NewLimiterHandler(fakeLimiter{fake: f}, edge.Options()))
+	return httptest.NewServer(mux)
+}
+
+// fakeLimiter is its limiter's side.
+type fakeLimiter struct {
+	tokenleasev1connect.UnimplementedLimiterHandler
+
+	fake *fake
+}
+
+func (l fakeLimiter) Check(ctx context.Context, req *connect.Request[tokenleasev1.CheckRequest]) (*connect.Response[tokenleasev1.CheckResponse], error) {
+	answer := &tokenleasev1.CheckResponse{LimitTokens: 40, PolicyVersion: 1}
+	switch req.Msg.GetKey().GetAccount() {
+	case "slow":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case "forbidden":
+		return nil, connect.NewError(connect.CodePermissionDenied, errors.New("not for you"))
+	case "overloaded":
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("too many waiters"))
+	case "cut-off":
+		answer.Reason, answer.Detail = tokenleasev1.Reason_REASON_UNAVAILABLE, "no broker has been reached for 3s"
+		return connect.NewResponse(answer), nil
+	case "picky":
+		answer.Reason, answer.Detail = tokenleasev1.Reason_REASON_INVALID, "the cost must be 1 or more"
+		return connect.NewResponse(answer), nil
+	}
+	cost := int64(5)
+	if req.Msg.CostTokens != nil {
+		cost = req.Msg.GetCostTokens()
+	}
+	l.fake.decide(answer, cost)
+	return connect.NewResponse(answer), nil
+}
+
+// decide takes the cost from what is left.
+func (f *fake) decide(answer *tokenleasev1.CheckResponse, cost int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left >= cost {
+		f.left -= cost
+		answer.Allowed, answer.Reason, answer.GrantId = true, tokenleasev1.Reason_REASON_ALLOWED, "g-eu-limiter-0-3-1"
+	} else {
+		answer.Reason, answer.HasRetry, answer.RetryInNs = tokenleasev1.Reason_REASON_EXHAUSTED, true, 250_000_000
+		answer.Detail = "the budget is used up"
+	}
+	answer.RemainingTokens = f.left
+}
+
+// grants are what the fake has out.
+func (f *fake) grants() []*tokenleasev1.Grant {
+	key := &tokenleasev1.BudgetKey{Account: "acme", Operation: "report.create"}
+	return []*tokenleasev1.Grant{
+		{GrantId: "g-eu-limiter-0-2-1-with-an-id-that-is-long-enough-to-tempt-a-table", Budget: key,
+			Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 2, IssuedTokens: 15, SpentTokens: 5,
+			OutstandingTokens: 10, State: tokenleasev1.GrantState_GRANT_STATE_ORPHANED, OpenedUnixMs: 1_790_000_000_123},
+		{GrantId: "g-eu-limiter-0-3-1", Budget: key,
+			Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 3, IssuedTokens: 15, SpentTokens: 5, ReturnedTokens: 2,
+			OutstandingTokens: 8, State: tokenleasev1.GrantState_GRANT_STATE_LIVE, OpenedUnixMs: 1_790_000_001_000},
+		{GrantId: "g-us-limiter-0-1-1", Budget: key,
+			Holder: &tokenleasev1.Holder{Region: "us", Instance: "limiter-0"}, Epoch: 1, IssuedTokens: 9_007_199_254_740_993,
+			OutstandingTokens: 9_007_199_254_740_993, State: tokenleasev1.GrantState_GRANT_STATE_LIVE},
+	}
+}
+
+// ListGrants has one grant on each page.
+func (f *fake) ListGrants(_ context.Context, req *connect.Request[tokenleasev1.ListGrantsRequest]) (*connect.Response[tokenleasev1.ListGrantsResponse], error) {
+	var chosen []*tokenleasev1.Grant
+	for _, g := range f.grants() {
+		if req.Msg.GetState() == 0 || req.Msg.GetState() == g.GetState() {
+			chosen = append(chosen, g)
+		}
+	}
+	at, _ := strconv.Atoi(req.Msg.GetPageToken())
+	answer := &tokenleasev1.ListGrantsResponse{Revision: int64(70 + at), Grants: chosen[at : at+1]}
+	if at+1 < len(chosen) {
+		answer.NextPageToken = strconv.Itoa(at + 1)
+	}
+	return connect.NewResponse(answer), nil
+}
+
+func (f *fake) ShowGrant(_ context.Context, req *connect.Request[tokenleasev1.ShowGrantRequest]) (*connect.Response[tokenleasev1.ShowGrantResponse], error) {
+	for _, g := range f.grants() {
+		if g.GetGrantId() == req.Msg.GetGrantId() {
+			return connect.NewResponse(&tokenleasev1.ShowGrantResponse{Grant: g, Revision: 70}), nil
+		}
+	}
+	return nil, connect.NewError(connect.CodeNotFound, errors.New("no grant has this ID: it has ended, or never was"))
+}
+
+// ResolveGrant echoes who attests in the holder's place.
+func (f *fake) ResolveGrant(_ context.Context, req *connect.Request[tokenleasev1.ResolveGrantRequest]) (*connect.Response[tokenleasev1.ResolveGrantResponse], error) {
+	g := f.grants()[0]
+	if req.Msg.GetGrantId() != g.GetGrantId() && !req.Msg.GetRetireEpoch() {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the epoch is current: fence it with retire_epoch"))
+	}
+	g.Holder.Instance = req.Msg.GetAttestedBy()
+	return connect.NewResponse(&tokenleasev1.ResolveGrantResponse{Grant: g, CountedAsSpentTokens: 10}), nil
+}
+
+// budget is the one budget of the fake.
+func (f *fake) budget() *tokenleasev1.Budget {
+	return &tokenleasev1.Budget{
+		Key: &tokenleasev1.BudgetKey{Account: "acme", Operation: "report.create"},
+		Policy: &tokenleasev1.Policy{Operation: "report.create", Version: 3, DefaultCostTokens: 5,
+			Rule: &tokenleasev1.Policy_TokenBucket{TokenBucket: &tokenleasev1.TokenBucket{CapacityTokens: 40, RefillTokens: 20, RefillIntervalNs: 1e9}}},
+		AvailableTokens: 22, ReservedTokens: 18, OrphanedTokens: 10, Shard: 7,
+	}
+}
+
+// ListBudgets has two pages, the second without a budget.
+func (f *fake) ListBudgets(_ context.Context, req *connect.Request[tokenleasev1.ListBudgetsRequest]) (*connect.Response[tokenleasev1.ListBudgetsResponse], error) {
+	if req.Msg.GetPageToken() == "" {
+		return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Budgets: []*tokenleasev1.Budget{f.budget()}, NextPageToken: "more", Revision: 71}), nil
+	}
+	return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Revision: 72}), nil
+}
+
+func (f *fake) ShowBudget(_ context.Context, req *connect.Request[tokenleasev1.ShowBudgetRequest]) (*connect.Response[tokenleasev1.ShowBudgetResponse], error) {
+	if req.Msg.GetKey().GetAccount() != "acme" {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no record: the budget is full and nothing is out"))
+	}
+	b := f.budget()
+	b.Grants = f.grants()[:2]
+	return connect.NewResponse(&tokenleasev1.ShowBudgetResponse{Budget: b, Revision: 71}), nil
+}
+
+// status is the one holder of the fake.
+func (f *fake) status() *tokenleasev1.HolderStatus {
+	return &tokenleasev1.HolderStatus{Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 3,
+		RegisteredUnixMs: 1_790_000_000_000, LiveGrants: 1, LiveTokens: 8, OrphanedGrants: 1, OrphanedTokens: 10, Retired: true}
+}
+
+func (f *fake) ListHolders(context.Context, *connect.Request[tokenleasev1.ListHoldersRequest]) (*connect.Response[tokenleasev1.ListHoldersResponse], error) {
+	return connect.NewResponse(&tokenleasev1.ListHoldersResponse{Holders: []*tokenleasev1.HolderStatus{f.status()}, Revision: 73}), nil
+}
+
+func (f *fake) ShowHolder(context.Context, *connect.Request[tokenleasev1.ShowHolderRequest]) (*connect.Response[tokenleasev1.ShowHolderResponse], error) {
+	return connect.NewResponse(&tokenleasev1.ShowHolderResponse{Status: f.status(), Grants: f.grants()[:2], Revision: 73}), nil
+}
+
+// ApplyPolicies keeps what it gets, and says that the first is new.
+func (f *fake) ApplyPolicies(_ context.Context, req *connect.Request[tokenleasev1.ApplyPoliciesRequest]) (*connect.Response[tokenleasev1.ApplyPoliciesResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policies = req.Msg.GetPolicies()
+	for _, p := range f.policies {
+		p.Version = 1
+	}
+	return connect.NewResponse(&tokenleasev1.ApplyPoliciesResponse{
+		Policies: f.policies, Changed: []string{f.policies[0].GetOperation()}, Revision: 74}), nil
+}
+
+func (f *fake) ListPolicies(context.Context, *connect.Request[tokenleasev1.ListPoliciesRequest]) (*connect.Response[tokenleasev1.ListPoliciesResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return connect.NewResponse(&tokenleasev1.ListPoliciesResponse{Policies: f.policies, Revision: 74}), nil
+}
+
+// Verify finds a violation once policies have been applied.
+func (f *fake) Verify(context.Context, *connect.Request[tokenleasev1.VerifyRequest]) (*connect.Response[tokenleasev1.VerifyResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &tokenleasev1.VerifyResponse{Revision: 75, Budgets: 1, Grants: 3, Holders: 2, Policies: int64(len(f.policies)), ReservedTokens: 18, OrphanedTokens: 10}
+	if len(f.policies) > 0 {
+		answer.Violations = []string{"budget acme report.create: available 23 + reserved 18 > capacity 40"}
+	}
+	return connect.NewResponse(answer), nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	words []string
+}
+
+// choiceVar adds such a flag; the first word is the default.
+func choiceVar(flags *pflag.FlagSet, c *choice, name, usage string, words ...string) {
+	*c = choice{value: words[0], words: words}
+	flags.Var(c, name, usage+": "+strings.Join(words, ", "))
+}
+
+// String is the flag's value.
+func (c *choice) String() string { return c.value }
+
+// Type is what help calls the value.
+func (c *choice) Type() string { return "word" }
+
+// Set reads the flag.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.words, value) {
+		return fmt.Errorf("want one of %s, not %q", strings.Join(c.words, ", "), value)
+	}
+	c.value = value
+	return nil
+}
+
+// logSettings are how a server logs.
+type logSettings struct {
+	level  choice
+	format choice
+}
+
+// register adds the settings to flags.
+func (s *logSettings) register(flags *pflag.FlagSet) {
+	choiceVar(flags, &s.level, "log-level", "least level that is logged", "info", "debug", "warn", "error")
+	choiceVar(flags, &s.format, "log-format", "form of the log on stderr", "text", "json")
+}
+
+// checkAddress wants host:port.
+func checkAddress(flag, address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return usageErrorf("--%s %q is not an address such as 127.0.0.1:7600", flag, address)
+	}
+	return nil
+}
+
+// checkURL wants http or https and a host.
+func checkURL(flag, text string) error {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return usageErrorf("--%s %q is not a URL such as http://127.0.0.1:7600", flag, text)
+	}
+	return nil
+}
