@@ -113,7 +113,7 @@ func (l *Limiter) check(ctx context.Context, key lease.Key, b *holder.Budget, co
 			l.obs.decision(d.Reason)
 			return d
 		}
-		if problem := w.next(ctx, news, max(1, settled)); problem != "" {
+		if problem := w.next(ctx, news, settled); problem != "" {
 			d := l.denied(w.budget, pb.Reason_REASON_UNAVAILABLE, problem)
 			w.budget.Denied()
 			l.obs.decision(d.Reason)
@@ -159,7 +159,7 @@ func (l *Limiter) decide(b *holder.Budget, cost int64, given bool) (d Decision, 
 var details = map[pb.Reason]string{
 	pb.Reason_REASON_EXHAUSTED:           "the budget is used up for now",
 	pb.Reason_REASON_COST_ABOVE_CAPACITY: "the cost is above what the policy's capacity and max-share can ever admit",
-	pb.Reason_REASON_UNAVAILABLE:         "no credit is held here and the broker does not answer",
+	pb.Reason_REASON_UNAVAILABLE:         "too little credit is held here and the broker does not answer",
 	pb.Reason_REASON_NO_POLICY:           "no policy rules this operation: apply one with `tokenlease policy apply`",
 }
 
@@ -184,14 +184,15 @@ type wait struct {
 	limiter *Limiter
 	key     lease.Key
 	budget  *holder.Budget
-	cost    int64 // as registered; 0: not registered
+	cost    int64 // as registered
+	joined  bool  // registered
 	timer   *time.Timer
 }
 
 // next registers the check, at its first call, or waits for news. It returns why
 // the wait is over without any.
 func (w *wait) next(ctx context.Context, news <-chan struct{}, cost int64) (problem string) {
-	if w.cost != cost {
+	if !w.joined || w.cost != cost {
 		return w.register(cost)
 	}
 	select {
@@ -208,9 +209,9 @@ func (w *wait) next(ctx context.Context, news <-chan struct{}, cost int64) (prob
 // to ask for.
 func (w *wait) register(cost int64) (problem string) {
 	l := w.limiter
-	if w.cost != 0 {
+	if w.joined {
 		w.budget.Leave(w.cost)
-		w.cost = 0
+		w.joined = false
 	} else if w.timer == nil {
 		if l.waiters.Add(1) > int64(l.cfg.MaxWaiters) {
 			l.waiters.Add(-1)
@@ -222,13 +223,13 @@ func (w *wait) register(cost int64) (problem string) {
 		w.budget = l.budget(w.key) // it was retired in between
 		return ""
 	}
-	w.cost = cost
+	w.cost, w.joined = cost, true
 	w.budget.Signal()
 	return ""
 }
 
 func (w *wait) end() {
-	if w.cost != 0 {
+	if w.joined {
 		w.budget.Leave(w.cost)
 	}
 	if w.timer != nil {

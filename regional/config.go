@@ -17,7 +17,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultFirstGrantWait = 250 * time.Millisecond
+	DefaultFirstGrantWait = 500 * time.Millisecond
 	DefaultMaxWaiters     = 10_000
 	DefaultRequestTimeout = 2 * time.Second
 	DefaultStopTimeout    = 5 * time.Second
@@ -43,7 +43,7 @@ type Config struct {
 	JournalDir string
 
 	// FirstGrantWait bounds how long a check waits for credit or a denial.
-	// Default 250 ms.
+	// Default 500 ms, enough for two round trips across the world.
 	FirstGrantWait time.Duration
 	// MaxWaiters bounds how many checks wait at once; more are answered
 	// unavailable. Default 10,000.

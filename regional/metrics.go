@@ -68,7 +68,8 @@ func (m *metrics) decision(reason pb.Reason) { m.decisions[reason].Inc() }
 
 // manager adds what the manager has done since seen.
 func (m *metrics) manager(seen *holder.Stats, now holder.Stats) {
-	add := func(name string, before, after int64) { m.counters[name].Add(float64(after - before)) }
+	// Sums of tokens may wrap around; their differences are right all the same.
+	add := func(name string, before, after int64) { m.counters[name].Add(float64(uint64(after) - uint64(before))) }
 	add("syncs_total", seen.Syncs, now.Syncs)
 	add("sync_failures_total", seen.SyncFailures, now.SyncFailures)
 	add("denials_total", seen.Denials, now.Denials)

@@ -32,7 +32,7 @@ func (s *limiterSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.instance, "instance", "", "`name` of this limiter, unique in its region and the same at each start (required)")
 	flags.StringVar(&s.journalDir, "journal-dir", "", "`directory` of the journal, on storage that never goes back")
 	choiceVar(flags, &s.journal, "journal", "when credit may be spent: once it is in the journal (block), once the broker has seen that too (confirm), at once and without a journal (off)", "block", "confirm", "off")
-	flags.DurationVar(&s.firstGrantWait, "first-grant-wait", 250*time.Millisecond, "how long a check waits for the first credit of its budget")
+	flags.DurationVar(&s.firstGrantWait, "first-grant-wait", 500*time.Millisecond, "how long a check waits for the first credit of its budget")
 	flags.IntVar(&s.maxWaiters, "max-waiters", 10_000, "how many checks may wait at once; the rest is answered as unavailable")
 	flags.DurationVar(&s.syncInterval, "sync-interval", 100*time.Millisecond, "how often a budget is reported while it is used")
 	s.log.register(flags)

@@ -29,17 +29,9 @@ func newProgram() (p *program, stdout, stderr *bytes.Buffer) {
 	return &program{stdin: strings.NewReader(""), stdout: stdout, stderr: stderr}, stdout, stderr
 }
 
-// settingsTree is the command tree with commands for the servers' settings too,
-// and with every command replaced by one that only reports the flag.
+// settingsTree is the command tree, in which every command only reports the flag.
 func settingsTree(p *program, flag string, report func(value string)) *cobra.Command {
 	root := p.root()
-	for name, register := range map[string]func(*pflag.FlagSet){
-		"broker": new(brokerSettings).register, "limiter": new(limiterSettings).register,
-	} {
-		cmd := &cobra.Command{Use: name}
-		addSettings(cmd, register)
-		root.AddCommand(cmd)
-	}
 	visit(root, func(cmd *cobra.Command) {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {

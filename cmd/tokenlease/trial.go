@@ -46,7 +46,7 @@ type region struct {
 
 // startTrial starts etcd and a broker on listener, with everything kept in dir.
 func startTrial(ctx context.Context, dir string, listener net.Listener, log *slog.Logger, extend func(*http.ServeMux)) (*trial, error) {
-	etcd, err := etcdstore.StartEmbedded(ctx, etcdstore.EmbeddedConfig{Dir: filepath.Join(dir, "etcd"), Logger: log})
+	etcd, err := etcdstore.StartEmbedded(ctx, etcdstore.EmbeddedConfig{Dir: filepath.Join(dir, "etcd")})
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,8 @@ func TestParse(t *testing.T) {
 		{"cost 0 where allowed", least("  cost: 0", "  allow-zero-cost: true"), leastPolicy(func(p *tokenleasev1.Policy) { p.DefaultCostTokens, p.AllowZeroCost = 0, true })},
 		{"cost above the capacity", least("  cost: 9"), leastPolicy(func(p *tokenleasev1.Policy) { p.DefaultCostTokens = 9 })},
 		{"share", least("  max-share: 1%"), leastPolicy(func(p *tokenleasev1.Policy) { p.MaxSharePercent = 1 })},
+		{"longest operation", named(strings.Repeat("o", 128)), leastPolicy(func(p *tokenleasev1.Policy) { p.Operation = strings.Repeat("o", 128) })},
+		{"largest file", least() + strings.Repeat("#", policyfile.MaxFileBytes-len(least())), leastPolicy(func(*tokenleasev1.Policy) {})},
 		{"operation in quotes", named(`"true"`), leastPolicy(func(p *tokenleasev1.Policy) { p.Operation = "true" })},
 		{"operation beyond ASCII", named("größe"), leastPolicy(func(p *tokenleasev1.Policy) { p.Operation = "größe" })},
 	}

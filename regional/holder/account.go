@@ -183,7 +183,7 @@ func (m *Manager) compare(sh *shardState, grants []*pb.Grant) {
 		case m.phase != running, sh.knowsClosed(g.GetGrantId()):
 		case k != nil && (k.grant == g.GetGrantId() || k.flight != 0):
 		default:
-			sh.closing = append(sh.closing, &closing{key: key, id: g.GetGrantId()})
+			sh.close(&closing{key: key, id: g.GetGrantId()})
 		}
 	}
 	m.stats.Orphans = 0

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
@@ -93,21 +94,49 @@ func (m *Manager) adopt(k *keyState, a *pb.BudgetAnswer) {
 	}
 }
 
-// knowsClosed says that the grant was ended here and the broker has not yet
-// confirmed it, or refuses to.
+// close ends a grant here, for good: it is told until the broker confirms.
+func (sh *shardState) close(c *closing) {
+	sh.closing = append(sh.closing, c)
+	sh.closed[c.id] = math.MaxUint64
+}
+
+// knowsClosed says that the grant was ended here, and that an answer may still
+// name it, since the broker has not confirmed its end, or had it alive when it
+// made an answer that is on its way.
 func (sh *shardState) knowsClosed(id string) bool {
-	for _, c := range sh.closing {
-		if c.id == id {
-			return true
-		}
+	_, known := sh.closed[id]
+	return known || sh.refused[id] != nil
+}
+
+// confirmed notes that the broker knows of the end of a grant.
+func (sh *shardState) confirmed(id string) {
+	if len(sh.open) == 0 {
+		delete(sh.closed, id)
+		return
 	}
-	return sh.refused[id] != nil
+	last := sh.open[len(sh.open)-1]
+	sh.closed[id] = last
+	sh.ended = append(sh.ended, endedGrant{id, last})
+}
+
+// answered notes that a request is over, and forgets the grants that no answer
+// can name any more.
+func (sh *shardState) answered(id uint64) {
+	if at, found := slices.BinarySearch(sh.open, id); found {
+		sh.open = slices.Delete(sh.open, at, at+1)
+	}
+	n := 0
+	for ; n < len(sh.ended) && (len(sh.open) == 0 || sh.ended[n].last < sh.open[0]); n++ {
+		delete(sh.closed, sh.ended[n].id)
+	}
+	sh.ended = slices.Delete(sh.ended, 0, n)
 }
 
 // learn turns the answer into the outlook that checks without credit are judged
 // by.
 func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
-	k.short = a.GetShortage() == pb.Shortage_SHORTAGE_EXHAUSTED
+	k.recalling = a.GetShortage() == pb.Shortage_SHORTAGE_RECALLING
+	k.short = a.GetShortage() == pb.Shortage_SHORTAGE_EXHAUSTED || k.recalling
 	if k.short {
 		k.boost = 0
 	}
@@ -121,7 +150,11 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 			o.Policy, o.NoPolicyUntil = nil, now+noPolicyFor
 		case pb.Shortage_SHORTAGE_EXHAUSTED:
 			m.stats.Denials++
-			o.Denial = &Denial{Need: k.need, MaxUntil: now + 2*m.cfg.HangTime}
+			need := k.need
+			if need == 0 && o.Policy != nil {
+				need = o.Policy.DefaultCost // what was asked for without knowing it
+			}
+			o.Denial = &Denial{Need: need, MaxUntil: now + 2*m.cfg.HangTime}
 			if a.GetHasRetry() {
 				until := now + time.Duration(a.GetRetryInNs())
 				o.Denial.HasRetry, o.Denial.Until, o.Denial.MaxUntil = true, until, until

@@ -108,8 +108,8 @@ func (b *Budget) Pin() bool {
 // may be called concurrently. The value is never changed.
 func (b *Budget) Outlook() *Outlook { return b.outlook.Load() }
 
-// Wait registers a check of the given cost that waits for credit, and returns
-// the channel that is closed at the next news. ok is false when the budget has
+// Wait registers a check of the given cost that waits for credit (0: of the
+// policy's default cost, which is not known yet), and returns the channel that is closed at the next news. ok is false when the budget has
 // been retired: look the key up again. It may be called concurrently.
 func (b *Budget) Wait(cost int64) (news <-chan struct{}, ok bool) {
 	b.mu.Lock()
@@ -169,7 +169,15 @@ func (b *Budget) take(most int64) int64 {
 	}
 }
 
-// demand is what waits now.
+// defaults is how many wait for a default cost that is not known.
+func (b *Budget) defaults() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting.costs[0]
+}
+
+// demand is what waits now: how many checks, their costs in all, and the
+// cheapest. A default cost that is not known counts as 0.
 func (b *Budget) demand() (count, sum, cheapest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +221,7 @@ func (w *waiting) remove(cost int64) {
 func (w *waiting) cheapest() int64 {
 	var least int64
 	for cost := range w.costs {
-		if least == 0 || cost < least {
+		if cost > 0 && (least == 0 || cost < least) {
 			least = cost
 		}
 	}

@@ -134,7 +134,7 @@ func (m *Manager) closeGrant(k *keyState) {
 	if k.grant == "" {
 		return
 	}
-	k.shard.closing = append(k.shard.closing, m.finalCounters(k))
+	k.shard.close(m.finalCounters(k))
 	m.forgetGrant(k)
 	m.stats.GrantsClosed++
 }

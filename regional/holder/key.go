@@ -8,6 +8,10 @@ import (
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
+// coldChecks is how many checks like each that waits a budget without history
+// asks credit for.
+const coldChecks = 4
+
 // keyState is what the manager knows of one budget.
 type keyState struct {
 	budget *Budget
@@ -30,6 +34,7 @@ type keyState struct {
 	queued                  bool // in the shard's due list
 
 	seen     int64 // spent, when last measured
+	fresh    int64 // spent between the last two measurements
 	measured time.Duration
 	lastUse  time.Duration
 	rate     float64 // tokens a second, smoothed
@@ -38,9 +43,12 @@ type keyState struct {
 	boost    int64   // doubles with each request that somebody waits for
 	wantSent int64
 	recalled bool // the newest request follows a hint
-	active   bool
-	hinted   bool
-	wanted   bool // denials since the last tick
+	// recalling: the broker calls credit back for this budget; ask again, hanging.
+	recalling bool
+	active    bool // in the manager's list
+	asleep    bool // likewise
+	hinted    bool
+	wanted    bool // denials since the last tick
 }
 
 // spent is what the hot path has spent of the live grant.
@@ -52,10 +60,16 @@ func (k *keyState) undrawn() int64 { return k.issued - k.returned - k.bound }
 // unspent is everything that the region could still spend of the grant.
 func (k *keyState) unspent() int64 { return k.issued - k.returned - k.spent() }
 
-// busy says that the budget needs looking at without a signal.
-func (k *keyState) busy(now, interval time.Duration) bool {
-	return now-k.lastUse < 3*interval || k.flight != 0 || k.hinted ||
-		k.spent() != k.sentSpent || k.returned != k.sentReturned || k.drawing > k.drawn
+// restless says that the budget needs looking at in the next tick: somebody
+// waits or is denied, the broker is to be told something, or demand would change
+// much of what is here before a signal.
+func (m *Manager) restless(k *keyState) bool {
+	if k.flight != 0 && !k.hanging {
+		return false // its answer is an event
+	}
+	count, _, _ := k.budget.demand()
+	return count > 0 || k.hinted || k.wanted || k.budget.denied.Load() || k.returned != k.sentReturned ||
+		k.unreported() >= k.reportAt() || 8*float64(k.fresh) > float64(k.unspent())
 }
 
 // measure updates the demand of an active budget, once a tick.
@@ -65,8 +79,8 @@ func (m *Manager) measure(k *keyState, now time.Duration) {
 	if elapsed <= 0 {
 		return
 	}
-	fresh := float64(spent-k.seen) / elapsed.Seconds()
-	k.rate = float64(0.5*k.rate) + float64(0.5*fresh)
+	k.fresh = spent - k.seen
+	k.rate = float64(0.5*k.rate) + float64(0.5*float64(k.fresh)/elapsed.Seconds())
 	count, _, _ := k.budget.demand()
 	k.wanted = k.budget.denied.Load()
 	if k.wanted {
@@ -95,8 +109,9 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	want := m.want(k, sum)
 	denied := k.denial(now)
 	switch {
-	case count > 0 && k.unspent() < need && (denied == nil || need < denied.Need):
-		m.ask(k, need, false)
+	case count > 0 && k.unspent() < need && (denied == nil || need < denied.Need),
+		count > 0 && need == 0 && k.unknown(now):
+		m.ask(k, need, k.recalling)
 	case k.hinted && k.flight == 0:
 		k.hinted, k.recalled = false, true
 		m.ask(k, need, false)
@@ -116,13 +131,18 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	k.budget.low.Store(k.watermark())
 }
 
-// watermark is the credit below which a spend signals: half of what a draw
-// moves.
+// watermark is the credit below which a spend signals: half of what is here, or
+// what makes a report due.
 func (k *keyState) watermark() int64 {
+	credit := k.credit()
+	low := max(1, (credit+1)/2)
 	if k.undrawn() <= 0 && k.short {
-		return 0
+		low = 0
 	}
-	return max(1, (k.credit()+1)/2)
+	if more := k.reportAt() - k.unreported(); more > 0 && more <= credit {
+		low = max(low, credit-more+1)
+	}
+	return low
 }
 
 func (k *keyState) credit() int64 { return k.budget.credit.Load() }
@@ -136,6 +156,12 @@ func (k *keyState) denial(now time.Duration) *Denial {
 	return o.Denial
 }
 
+// unknown says that no policy is known, nor that there is none.
+func (k *keyState) unknown(now time.Duration) bool {
+	o := k.budget.Outlook()
+	return o == nil || o.Policy == nil && now >= o.NoPolicyUntil
+}
+
 // down says that the broker was out of reach for this budget.
 func (k *keyState) down() bool {
 	o := k.budget.Outlook()
@@ -145,15 +171,20 @@ func (k *keyState) down() bool {
 // reportDue says that what was spent should be settled, so that refill gets
 // room: at once where it is 5% of the capacity, within ReportWithin otherwise.
 func (m *Manager) reportDue(k *keyState, now time.Duration) bool {
-	unreported := k.spent() - k.sentSpent
-	if unreported <= 0 {
-		return false
-	}
-	if now-k.sent >= m.cfg.ReportWithin {
-		return true
-	}
+	unreported := k.unreported()
+	return unreported > 0 && (now-k.sent >= m.cfg.ReportWithin || unreported >= k.reportAt())
+}
+
+// unreported is what was spent since the newest request.
+func (k *keyState) unreported() int64 { return k.spent() - k.sentSpent }
+
+// reportAt is how much unreported spending is worth a report at once.
+func (k *keyState) reportAt() int64 {
 	o := k.budget.Outlook()
-	return o != nil && o.Policy != nil && unreported >= max(1, o.Policy.Rule.Capacity/20)
+	if o == nil || o.Policy == nil {
+		return math.MaxInt64
+	}
+	return max(1, o.Policy.Rule.Capacity/20)
 }
 
 // want is the level of unspent credit that the budget should have: what waits,
@@ -168,7 +199,7 @@ func (m *Manager) want(k *keyState, waiting int64) int64 {
 	want = max(want, k.boost) + waiting
 	o := k.budget.Outlook()
 	if o == nil || o.Policy == nil {
-		return max(want, 4*waiting)
+		return max(want, coldChecks*waiting)
 	}
 	if k.lastUse+m.cfg.SyncInterval >= k.measured {
 		want = max(want, o.Policy.DefaultCost)
@@ -219,10 +250,14 @@ func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool
 		need = cheapest
 	}
 	k.need, k.wantSent = need, max(m.want(k, sum), need)
+	var defaults uint32
+	if k.unknown(now) {
+		defaults = uint32(min(coldChecks*k.budget.defaults(), math.MaxUint32))
+	}
 	return &pb.BudgetReport{
 		Key:      &pb.BudgetKey{Account: k.budget.Key.Account, Operation: k.budget.Key.Operation},
 		Sequence: k.sequence, GrantId: k.grant,
 		SpentTokens: k.sentSpent, ReturnedTokens: k.returned,
-		WantTokens: k.wantSent, NeedTokens: need,
+		WantTokens: k.wantSent, NeedTokens: need, DefaultCostChecks: defaults,
 	}
 }

@@ -47,7 +47,7 @@ type Config struct {
 	// ListEvery is how often the grants of a shard are compared. Default 60 s.
 	ListEvery time.Duration
 	// RetryMin and RetryMax bound the pause after a failed request. It doubles,
-	// and is drawn at random from its upper half. Defaults 50 ms and 5 s.
+	// and is drawn at random from its upper half. Defaults 50 ms and 2 s.
 	RetryMin, RetryMax time.Duration
 	// MaxInFlight is how many requests that do not hang may be on their way to one
 	// shard. Default 4.
@@ -98,7 +98,8 @@ type Manager struct {
 	requests uint64
 	shards   []*shardState
 	keys     map[lease.Key]*keyState
-	active   []*keyState
+	active   []*keyState // looked at in every tick
+	asleep   []idleKey   // looked at ReportWithin after they were put here
 	idle     []idleKey
 	nextTick time.Duration
 	past     []*pastAccount
@@ -131,12 +132,23 @@ type shardState struct {
 	due      []*keyState // budgets to report, in the order in which they became due
 	starved  []*keyState // budgets to hang for
 	closing  []*closing
-	account  *account // this epoch's final account
+	open     []uint64          // requests on their way, oldest first
+	closed   map[string]uint64 // grants that were ended here, by the newest request whose answer may still name them
+	ended    []endedGrant      // of these, those confirmed to be gone, in order
+	account  *account          // this epoch's final account
 	past     []*account
 	nextList time.Duration
 	tellNow  bool                // the journal's counter must be told
 	refused  map[string]*closing // grants that the ledger contradicts, with their counters
 	orphans  int64               // grants of earlier epochs in the last list
+}
+
+// endedGrant is a grant that the broker has confirmed to be gone. Requests up to
+// last were on their way then: the broker may have answered one of them before
+// it ended the grant, and that answer may arrive after the confirmation.
+type endedGrant struct {
+	id   string
+	last uint64
 }
 
 // closing is a grant that the holder has ended, until the broker confirms.
@@ -176,7 +188,7 @@ func New(cfg Config, signals *Signals) *Manager {
 	set(&cfg.HangTime, 10*time.Second)
 	set(&cfg.ListEvery, time.Minute)
 	set(&cfg.RetryMin, 50*time.Millisecond)
-	set(&cfg.RetryMax, 5*time.Second)
+	set(&cfg.RetryMax, 2*time.Second)
 	if cfg.MaxInFlight == 0 {
 		cfg.MaxInFlight = 4
 	}
@@ -191,7 +203,7 @@ func New(cfg Config, signals *Signals) *Manager {
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	for id := range cfg.Shards {
-		m.shards = append(m.shards, &shardState{id: id})
+		m.shards = append(m.shards, &shardState{id: id, closed: map[string]uint64{}})
 	}
 	m.takePast()
 	return m
@@ -263,8 +275,10 @@ func (m *Manager) Step(now time.Duration) Effects {
 			continue
 		}
 		k := m.key(b)
-		m.activate(k)
 		m.look(k, now)
+		if !k.active {
+			m.place(k, now)
+		}
 	}
 	if m.phase == running && now >= m.nextTick {
 		m.tick(now)
@@ -295,24 +309,45 @@ func (m *Manager) activate(k *keyState) {
 	}
 }
 
-// tick looks at every active budget, and retires those that have gone idle.
+// tick looks at every active budget, wakes those that have slept, and retires
+// those that have gone idle.
 func (m *Manager) tick(now time.Duration) {
 	m.nextTick = now + m.cfg.SyncInterval
-	keep := m.active[:0]
-	for _, k := range m.active {
+	n := 0
+	for ; n < len(m.asleep) && now-m.asleep[n].since >= m.cfg.ReportWithin; n++ {
+		k := m.asleep[n].k
+		k.asleep = false
+		m.activate(k)
+	}
+	m.asleep = m.asleep[n:]
+	active := m.active
+	m.active = nil
+	for _, k := range active {
+		k.active = false
 		m.measure(k, now)
 		m.look(k, now)
-		if k.busy(now, m.cfg.SyncInterval) {
-			keep = append(keep, k)
-			continue
-		}
-		k.active = false
+		m.place(k, now)
+	}
+	m.retireIdle(now)
+}
+
+// place decides when the budget is looked at next: at the next tick while it is
+// restless, in a while if there is something to report or to wait for, and when
+// it is used again otherwise. So of a million budgets that are used now and then
+// each is looked at a few times per use, not at every tick.
+func (m *Manager) place(k *keyState, now time.Duration) {
+	switch {
+	case k.gone || k.active:
+	case m.restless(k):
+		m.activate(k)
+	case k.asleep:
+	case k.flight != 0 || k.spent() != k.sentSpent || k.drawing > k.drawn:
+		k.asleep = true
+		m.asleep = append(m.asleep, idleKey{k, now})
+	default:
 		k.budget.low.Store(math.MaxInt64) // the next spend signals
 		m.idle = append(m.idle, idleKey{k, k.lastUse})
 	}
-	clear(m.active[len(keep):])
-	m.active = keep
-	m.retireIdle(now)
 }
 
 // retireIdle closes the grants of budgets that nobody has used for IdleAfter.
@@ -320,7 +355,7 @@ func (m *Manager) retireIdle(now time.Duration) {
 	n := 0
 	for ; n < len(m.idle) && now-m.idle[n].since >= m.cfg.IdleAfter; n++ {
 		k := m.idle[n].k
-		if k.active || k.lastUse != m.idle[n].since || k.gone {
+		if k.active || k.asleep || k.lastUse != m.idle[n].since || k.gone {
 			continue
 		}
 		if k.flight != 0 || k.spent() != k.seen {
@@ -342,11 +377,14 @@ func (m *Manager) retireIdle(now time.Duration) {
 // wakeAt is when there is something to do without an event.
 func (m *Manager) wakeAt() time.Duration {
 	at := time.Duration(math.MaxInt64)
-	if len(m.active) > 0 {
+	if m.phase == running && len(m.active) > 0 {
 		at = m.nextTick
 	}
-	if len(m.idle) > 0 {
-		at = min(at, m.idle[0].since+m.cfg.IdleAfter)
+	if m.phase == running && len(m.asleep) > 0 {
+		at = min(at, max(m.nextTick, m.asleep[0].since+m.cfg.ReportWithin)) // looked at in ticks
+	}
+	if m.phase == running && len(m.idle) > 0 {
+		at = min(at, max(m.nextTick, m.idle[0].since+m.cfg.IdleAfter)) // likewise
 	}
 	for _, sh := range m.shards {
 		if sh.inFlight >= m.cfg.MaxInFlight {

@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
@@ -11,7 +12,7 @@ const (
 	// maxHanging is how many requests may hang at one shard.
 	maxHanging = 16
 	// maxAccount is how many grants one message of a final account names.
-	maxAccount = 5000
+	maxAccount = pb.MaxAccountGrants
 )
 
 // pending says that the shard has something to be told.
@@ -57,6 +58,7 @@ func (m *Manager) send(sh *shardState, now time.Duration, e *Effects) {
 		}
 		sh.tellNow = false
 		sh.inFlight++
+		sh.open = append(sh.open, m.requests)
 		e.Syncs = append(e.Syncs, Sync{ID: m.requests, Request: req})
 	}
 	m.sendStarved(sh, now, e)
@@ -76,6 +78,7 @@ func (m *Manager) sendStarved(sh *shardState, now time.Duration, e *Effects) {
 		return
 	}
 	sh.hanging++
+	sh.open = append(sh.open, m.requests)
 	e.Syncs = append(e.Syncs, Sync{ID: m.requests, Hanging: true, Request: req})
 }
 
@@ -125,7 +128,7 @@ func (m *Manager) addCloses(f *flight, req *pb.SyncRequest) {
 
 func (m *Manager) addAccounts(f *flight, req *pb.SyncRequest) {
 	for _, a := range f.shard.accounts() {
-		if a.flight != 0 || a.over() {
+		if a.flight != 0 || a.over() || len(req.Accounts) >= pb.MaxSyncAccounts {
 			continue
 		}
 		a.flight = m.requests
@@ -147,6 +150,7 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 	}
 	delete(m.flights, id)
 	sh := f.shard
+	defer sh.answered(id)
 	if f.hanging {
 		sh.hanging--
 	} else {
@@ -206,24 +210,31 @@ func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 	sh.tellNow = sh.tellNow || len(m.journal.unacked) > 0
 }
 
+// confirmCloses takes the answers to closes: what is gone is told no more.
 func (m *Manager) confirmCloses(f *flight, resp *pb.SyncResponse) {
 	for _, c := range f.closes {
 		c.flight = 0
 	}
-	for _, a := range resp.GetCloses() {
-		for i, c := range f.shard.closing {
-			if c.id != a.GetGrantId() {
-				continue
-			}
-			f.shard.closing = append(f.shard.closing[:i:i], f.shard.closing[i+1:]...)
-			if a.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED {
-				m.contradicted(f.shard, c, a.GetEvidence())
-			} else if m.cfg.Journal != JournalOff {
-				m.journal.forget = append(m.journal.forget, c.id)
-			}
-			break
-		}
+	if len(resp.GetCloses()) == 0 {
+		return
 	}
+	answers := make(map[string]*pb.CloseAnswer, len(resp.GetCloses()))
+	for _, a := range resp.GetCloses() {
+		answers[a.GetGrantId()] = a
+	}
+	f.shard.closing = slices.DeleteFunc(f.shard.closing, func(c *closing) bool {
+		a := answers[c.id]
+		if a == nil {
+			return false
+		}
+		f.shard.confirmed(c.id)
+		if a.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED {
+			m.contradicted(f.shard, c, a.GetEvidence())
+		} else if m.cfg.Journal != JournalOff {
+			m.journal.forget = append(m.journal.forget, c.id)
+		}
+		return true
+	})
 }
 
 // contradicted notes a grant of which the ledger and this process remember

@@ -152,9 +152,9 @@ func TestNotAJournal(t *testing.T) {
 			})
 		},
 		"emptied database": func(path string) error {
-			make := func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("x")); return err }
+			create := func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("x")); return err }
 			drop := func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("x")) }
-			return errors.Join(withBolt(path, nil, make), withBolt(path, nil, drop))
+			return errors.Join(withBolt(path, nil, create), withBolt(path, nil, drop))
 		},
 		"database without a free list": func(path string) error {
 			return withBolt(path, &bbolt.Options{NoFreelistSync: true}, func(*bbolt.Tx) error { return nil })

@@ -32,6 +32,7 @@ func FuzzRecord(f *testing.F) {
 }
 
 func decodeAll(t *testing.T, value []byte, epoch uint64, id string) {
+	t.Helper()
 	if v, err := decodeFormat(value); err == nil {
 		same(t, value, encodeFormat(v))
 	} else {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Journal is an open journal file, held under its exclusive lock until [Journal.Close]. Make one with
@@ -183,7 +184,7 @@ func (j *Journal) commit(tx *bbolt.Tx) error {
 
 // rollback ends a transaction that a commit or its failure has not ended already.
 func rollback(tx *bbolt.Tx) error {
-	if err := tx.Rollback(); err != nil && !errors.Is(err, bbolt.ErrTxClosed) {
+	if err := tx.Rollback(); err != nil && !errors.Is(err, bolterrors.ErrTxClosed) {
 		return err
 	}
 	return nil

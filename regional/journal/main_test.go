@@ -19,10 +19,10 @@ var (
 )
 
 // testConfig returns a Config on a new directory: no fsync, and no wait for the lock.
-func testConfig(t testing.TB) Config {
-	t.Helper()
+func testConfig(tb testing.TB) Config {
+	tb.Helper()
 	return Config{
-		Path:        filepath.Join(t.TempDir(), DefaultFile),
+		Path:        filepath.Join(tb.TempDir(), DefaultFile),
 		Region:      "eu-west",
 		Instance:    "limiter-0",
 		LockTimeout: time.Millisecond,
@@ -30,97 +30,97 @@ func testConfig(t testing.TB) Config {
 	}
 }
 
-func mustOpen(t testing.TB, cfg Config) *Journal {
-	t.Helper()
+func mustOpen(tb testing.TB, cfg Config) *Journal {
+	tb.Helper()
 	j, err := Open(cfg)
 	if err != nil {
-		t.Fatalf("Open: %v", err)
+		tb.Fatalf("Open: %v", err)
 	}
-	t.Cleanup(func() { _ = j.Close() })
+	tb.Cleanup(func() { _ = j.Close() })
 	return j
 }
 
 // mustBegin opens a journal that is bound to a cluster and has begun an epoch.
-func mustBegin(t testing.TB, cfg Config, epoch uint64) *Journal {
-	t.Helper()
-	j := mustOpen(t, cfg)
-	must(t, j.BindCluster("cluster-1"))
-	must(t, j.Begin(epoch, fmt.Sprint("nonce-", epoch)))
+func mustBegin(tb testing.TB, cfg Config, epoch uint64) *Journal {
+	tb.Helper()
+	j := mustOpen(tb, cfg)
+	must(tb, j.BindCluster("cluster-1"))
+	must(tb, j.Begin(epoch, fmt.Sprint("nonce-", epoch)))
 	return j
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func mustDraw(t testing.TB, j *Journal, epoch uint64, draws ...Drawn) uint64 {
-	t.Helper()
+func mustDraw(tb testing.TB, j *Journal, epoch uint64, draws ...Drawn) uint64 {
+	tb.Helper()
 	counter, err := j.Draw(epoch, draws)
 	if err != nil {
-		t.Fatalf("Draw: %v", err)
+		tb.Fatalf("Draw: %v", err)
 	}
 	return counter
 }
 
-func wantError(t testing.TB, err, want error) {
-	t.Helper()
+func wantError(tb testing.TB, err, want error) {
+	tb.Helper()
 	if !errors.Is(err, want) {
-		t.Errorf("error is %v, want one that wraps %v", err, want)
+		tb.Errorf("error is %v, want one that wraps %v", err, want)
 	}
 }
 
 // reopen opens the file anew and returns what it proves.
-func reopen(t testing.TB, cfg Config) []Epoch {
-	t.Helper()
+func reopen(tb testing.TB, cfg Config) []Epoch {
+	tb.Helper()
 	j, err := Open(cfg)
 	if err != nil {
-		t.Fatalf("Open: %v", err)
+		tb.Fatalf("Open: %v", err)
 	}
 	epochs, err := j.Epochs()
-	must(t, err)
-	must(t, j.Close())
+	must(tb, err)
+	must(tb, j.Close())
 	return epochs
 }
 
-func wantEpochs(t testing.TB, got, want []Epoch) {
-	t.Helper()
+func wantEpochs(tb testing.TB, got, want []Epoch) {
+	tb.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("epochs differ (-want +got):\n%s", diff)
+		tb.Errorf("epochs differ (-want +got):\n%s", diff)
 	}
 }
 
 // sample fills a journal with two unfinished epochs, the first with n grants, and closes it. With 400
 // grants or more the first has branch pages.
-func sample(t testing.TB, cfg Config, n int) []Epoch {
-	t.Helper()
-	j := mustBegin(t, cfg, 3)
+func sample(tb testing.TB, cfg Config, n int) []Epoch {
+	tb.Helper()
+	j := mustBegin(tb, cfg, 3)
 	var draws []Drawn
 	for i := range n {
 		draws = append(draws, Drawn{GrantID: fmt.Sprintf("grant-%04d-of-some-budget", i), Tokens: int64(100 + i)})
 		if i%50 == 49 || i == n-1 {
-			mustDraw(t, j, 3, draws...)
+			mustDraw(tb, j, 3, draws...)
 			draws = nil
 		}
 	}
-	must(t, j.Begin(4, "nonce-4"))
-	mustDraw(t, j, 4, Drawn{"a", 1}, Drawn{"b", 20})
-	mustDraw(t, j, 4, Drawn{"b", 21})
-	must(t, j.Close())
-	return reopen(t, cfg)
+	must(tb, j.Begin(4, "nonce-4"))
+	mustDraw(tb, j, 4, Drawn{"a", 1}, Drawn{"b", 20})
+	mustDraw(tb, j, 4, Drawn{"b", 21})
+	must(tb, j.Close())
+	return reopen(tb, cfg)
 }
 
 // usedBytes returns the content of a file up to its last page in use.
-func usedBytes(t testing.TB, path string) []byte {
-	t.Helper()
+func usedBytes(tb testing.TB, path string) []byte {
+	tb.Helper()
 	b, err := os.ReadFile(path)
-	must(t, err)
+	must(tb, err)
 	f, err := os.Open(path)
-	must(t, err)
+	must(tb, err)
 	defer f.Close()
 	m, err := readMetas(f, int64(len(b)))
-	must(t, err)
+	must(tb, err)
 	return b[:m.end*m.pageSize]
 }

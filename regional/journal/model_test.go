@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -39,9 +40,7 @@ func (m *model) draw(epoch uint64, draws []Drawn) error {
 		}
 		next[d.GrantID] = d.Tokens
 	}
-	for id, tokens := range next {
-		e.drawn[id] = tokens
-	}
+	maps.Copy(e.drawn, next)
 	e.counter++
 	return nil
 }

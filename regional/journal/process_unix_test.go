@@ -27,28 +27,28 @@ func runChild(role, path string) int {
 	cfg := Config{Path: path, Region: "eu-west", Instance: "limiter-0", LockTimeout: 1}
 	j, err := Open(cfg)
 	if errors.Is(err, ErrLocked) {
-		fmt.Println("locked")
+		fmt.Fprintln(os.Stdout, "locked")
 		return 0
 	}
 	if err != nil {
-		fmt.Println("error", err)
+		fmt.Fprintln(os.Stdout, "error", err)
 		return 1
 	}
 	if role == "full" {
 		return fillDisk(j, cfg)
 	}
 	if err := errors.Join(j.BindCluster("cluster-1"), j.Begin(j.LastEpoch()+1, "child")); err != nil {
-		fmt.Println("error", err)
+		fmt.Fprintln(os.Stdout, "error", err)
 		return 1
 	}
 	for i := int64(1); ; i++ { // until killed
 		draws := []Drawn{{fmt.Sprint("g", i%7), i}, {fmt.Sprint("h", i), i}}
 		counter, err := j.Draw(j.LastEpoch(), draws)
 		if err != nil {
-			fmt.Println("error", err)
+			fmt.Fprintln(os.Stdout, "error", err)
 			return 1
 		}
-		fmt.Println("drawn", counter, i)
+		fmt.Fprintln(os.Stdout, "drawn", counter, i)
 	}
 }
 

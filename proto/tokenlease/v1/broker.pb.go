@@ -92,6 +92,9 @@ const (
 	Shortage_SHORTAGE_STALE Shortage = 4
 	// SHORTAGE_SUPERSEDED: a newer report of the same budget took its place.
 	Shortage_SHORTAGE_SUPERSEDED Shortage = 5
+	// SHORTAGE_RECALLING: the holder's share covers the need, and credit is being
+	// called back from others. Ask again with wait_ms.
+	Shortage_SHORTAGE_RECALLING Shortage = 6
 )
 
 // Enum value maps for Shortage.
@@ -103,6 +106,7 @@ var (
 		3: "SHORTAGE_ABOVE_CAPACITY",
 		4: "SHORTAGE_STALE",
 		5: "SHORTAGE_SUPERSEDED",
+		6: "SHORTAGE_RECALLING",
 	}
 	Shortage_value = map[string]int32{
 		"SHORTAGE_UNSPECIFIED":    0,
@@ -111,6 +115,7 @@ var (
 		"SHORTAGE_ABOVE_CAPACITY": 3,
 		"SHORTAGE_STALE":          4,
 		"SHORTAGE_SUPERSEDED":     5,
+		"SHORTAGE_RECALLING":      6,
 	}
 )
 
@@ -486,9 +491,13 @@ type BudgetReport struct {
 	WantTokens int64 `protobuf:"varint,6,opt,name=want_tokens,json=wantTokens,proto3" json:"want_tokens,omitempty"`
 	// need_tokens is the smallest level that is of use, the cost of the cheapest
 	// waiting check; 0 when nothing waits.
-	NeedTokens    int64 `protobuf:"varint,7,opt,name=need_tokens,json=needTokens,proto3" json:"need_tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NeedTokens int64 `protobuf:"varint,7,opt,name=need_tokens,json=needTokens,proto3" json:"need_tokens,omitempty"`
+	// default_cost_checks wait for the policy's default cost, which the holder does
+	// not know yet. The broker adds their cost to the want, and one of them to the
+	// need, so that a first request does not take two round trips.
+	DefaultCostChecks uint32 `protobuf:"varint,8,opt,name=default_cost_checks,json=defaultCostChecks,proto3" json:"default_cost_checks,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *BudgetReport) Reset() {
@@ -566,6 +575,13 @@ func (x *BudgetReport) GetWantTokens() int64 {
 func (x *BudgetReport) GetNeedTokens() int64 {
 	if x != nil {
 		return x.NeedTokens
+	}
+	return 0
+}
+
+func (x *BudgetReport) GetDefaultCostChecks() uint32 {
+	if x != nil {
+		return x.DefaultCostChecks
 	}
 	return 0
 }
@@ -1267,7 +1283,7 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\baccounts\x18\t \x03(\v2\x1b.tokenlease.v1.EpochAccountR\baccounts\x12\x1f\n" +
 	"\vlist_grants\x18\n" +
 	" \x01(\bR\n" +
-	"listGrants\"\xff\x01\n" +
+	"listGrants\"\xaf\x02\n" +
 	"\fBudgetReport\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x19\n" +
@@ -1277,7 +1293,8 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\vwant_tokens\x18\x06 \x01(\x03R\n" +
 	"wantTokens\x12\x1f\n" +
 	"\vneed_tokens\x18\a \x01(\x03R\n" +
-	"needTokens\"\xa1\x01\n" +
+	"needTokens\x12.\n" +
+	"\x13default_cost_checks\x18\b \x01(\rR\x11defaultCostChecks\"\xa1\x01\n" +
 	"\fGrantAccount\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12!\n" +
 	"\fspent_tokens\x18\x02 \x01(\x03R\vspentTokens\x12'\n" +
@@ -1330,14 +1347,15 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\rAccountSource\x12\x1e\n" +
 	"\x1aACCOUNT_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ACCOUNT_SOURCE_HOLDER\x10\x01\x12\x1a\n" +
-	"\x16ACCOUNT_SOURCE_JOURNAL\x10\x02*\x9e\x01\n" +
+	"\x16ACCOUNT_SOURCE_JOURNAL\x10\x02*\xb6\x01\n" +
 	"\bShortage\x12\x18\n" +
 	"\x14SHORTAGE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12SHORTAGE_EXHAUSTED\x10\x01\x12\x16\n" +
 	"\x12SHORTAGE_NO_POLICY\x10\x02\x12\x1b\n" +
 	"\x17SHORTAGE_ABOVE_CAPACITY\x10\x03\x12\x12\n" +
 	"\x0eSHORTAGE_STALE\x10\x04\x12\x17\n" +
-	"\x13SHORTAGE_SUPERSEDED\x10\x05*Z\n" +
+	"\x13SHORTAGE_SUPERSEDED\x10\x05\x12\x16\n" +
+	"\x12SHORTAGE_RECALLING\x10\x06*Z\n" +
 	"\bEvidence\x12\x18\n" +
 	"\x14EVIDENCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15EVIDENCE_ABOVE_ISSUED\x10\x01\x12\x19\n" +

@@ -83,12 +83,15 @@ func TestValidEdges(t *testing.T) {
 		{"largest refill", policyWith(func(p *Policy) { p.GetTokenBucket().RefillTokens = math.MaxInt64 })},
 		{"fixed quota", policyWith(func(p *Policy) { p.Rule = &Policy_TokenBucket{TokenBucket: &TokenBucket{CapacityTokens: 1}} })},
 		{"a year", policyWith(func(p *Policy) { p.GetTokenBucket().RefillIntervalNs = int64(MaxRefillInterval) })},
+		{"no share", policyWith(func(p *Policy) { p.MaxSharePercent = 0 })},
 		{"cost zero allowed", policyWith(func(p *Policy) { p.DefaultCostTokens, p.AllowZeroCost = 0, true })},
 		{"cost equal to the most", policyWith(func(p *Policy) { p.DefaultCostTokens, p.MaxCostTokens = 7, 7 })},
 		{"cost above the capacity", policyWith(func(p *Policy) { p.DefaultCostTokens, p.MaxCostTokens = 99, 0 })},
 		{"counters at the end of their range", syncWith(func(m *SyncRequest) {
 			m.Budgets[0].SpentTokens, m.Budgets[0].ReturnedTokens = math.MaxInt64-1, 1
 		})},
+		{"the sender's own account", syncWith(func(m *SyncRequest) { m.Accounts[0].Epoch = m.GetEpoch() })},
+		{"the ends of the letters and digits", registerWith(func(m *RegisterRequest) { m.StartNonce = "azAZ09azAZ09azAZ09" })},
 		{"as many reports as allowed", manyReports(MaxSyncBudgets)},
 	}
 	for _, test := range tests {
@@ -146,6 +149,9 @@ func TestInvalid(t *testing.T) {
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].NeedTokens = -1 }), "budgets[0].need_tokens", "must be 0 or more, is -1"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].SpentTokens = math.MaxInt64 }), "budgets[0].returned_tokens", "must fit in 64 bits together with spent_tokens, 9223372036854775807, is 2"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId = "" }), "budgets[0].grant_id", "must be set where spent_tokens or returned_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId, m.Budgets[0].SpentTokens = "", 0 }), "budgets[0].grant_id", "must be set where spent_tokens or returned_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId, m.Budgets[0].ReturnedTokens = "", 0 }), "budgets[0].grant_id", "must be set where spent_tokens or returned_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId = "a\x7f" }), "budgets[0].grant_id", `must be printable ASCII without spaces, has '\x7f' at byte 1`},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId = "a b" }), "budgets[0].grant_id", "must be printable ASCII without spaces, has ' ' at byte 1"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[1].Key = m.Budgets[0].Key }), "budgets[1].key", "must be unique, repeats that of budgets[0]"},
 		{manyReports(MaxSyncBudgets + 1), "budgets", "must have 0 to 1000 elements, has 1001"},
