@@ -16,7 +16,7 @@ func TestRegionsStayWithinTheCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRegions(smallRule(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "rule") }), noFault,
 			func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "event") })
-		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+		for range rapid.SampledFrom([]int{10, 40, 150, 400}).Draw(t, "steps") {
 			if err := r.step(); err != nil {
 				t.Fatal(err)
 			}
@@ -37,10 +37,9 @@ func TestRegionsStayWithinTheCapInLongRuns(t *testing.T) {
 func TestFaultsAreFound(t *testing.T) {
 	for f := noFault + 1; f < faults; f++ {
 		found := false
-		for seed := uint64(0); seed < 5000 && !found; seed++ {
-			step, err := longRun(seed, f)
+		for seed := uint64(0); seed < 300 && !found; seed++ {
+			_, err := longRun(seed, f)
 			found = err != nil
-			if found {println(f, seed, step, err.Error())}
 		}
 		if !found {
 			t.Errorf("fault %d is not found", f)
@@ -61,27 +60,9 @@ func longRun(seed uint64, f fault) (step int, err error) {
 
 // smallRule is a bucket of a few tokens and nanoseconds.
 func smallRule(draw func(n int) int) lease.Rule {
-	rule := rated(1, int64(draw(13)), lease.Rate{Tokens: int64(draw(4)), Interval: time.Duration(1 + draw(5))})
+	rule := rated(1, int64(draw(10)), lease.Rate{Tokens: int64(draw(4)), Interval: time.Duration(1 + draw(5))})
 	if draw(4) == 0 {
 		rule.MaxSharePercent = 50
 	}
 	return rule
-}
-
-func TestJudge(t *testing.T) {
-	j := newJudge(worked())
-	for i, tc := range []struct {
-		at     time.Duration
-		tokens int64
-		ok     bool
-	}{
-		{t9s, 40, true},
-		{t9s + t50ms, 1, true},
-		{t9s + t1s, 19, true},
-		{t9s + t1s + t50ms - 1, 1, false},
-	} {
-		if err := j.admit(int64(tc.at), tc.tokens); (err == nil) != tc.ok {
-			t.Errorf("admission %d: %v", i+1, err)
-		}
-	}
 }

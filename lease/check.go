@@ -30,6 +30,8 @@ func (l *Ledger) Check() error {
 		return fmt.Errorf("%v: available and reserved exceed the capacity", l)
 	case l.Remainder < 0 || l.Remainder > 0 && l.Remainder >= int64(l.Rule.Refill.Interval):
 		return fmt.Errorf("%v: the fraction is not below one token", l)
+	case l.Cut < 0 || l.CutFor < 0 || l.Cut == 0 && l.CutFor > 0:
+		return fmt.Errorf("%v: cut of %d for %v", l, l.Cut, l.CutFor)
 	case l.Remainder > 0 && l.room() == 0:
 		return fmt.Errorf("%v: a fraction is banked without room for it", l)
 	}

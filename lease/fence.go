@@ -34,13 +34,13 @@ func (f Fence) Clone() Fence {
 // own grants.
 func (f *Fence) Fences(epoch uint64) bool { return epoch < f.MinEpoch }
 
-// Raise fences all epochs below min, and says whether that is news. Epochs are
+// Raise fences all epochs below lowest, and says whether that is news. Epochs are
 // never unfenced.
-func (f *Fence) Raise(min uint64) bool {
-	if min <= f.MinEpoch {
+func (f *Fence) Raise(lowest uint64) bool {
+	if lowest <= f.MinEpoch {
 		return false
 	}
-	f.MinEpoch = min
+	f.MinEpoch = lowest
 	return true
 }
 

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -37,7 +38,7 @@ func (g *Grant) merge(spent, returned int64) error {
 func (g Grant) check() error {
 	switch {
 	case g.ID.IsZero():
-		return fmt.Errorf("grant without an ID")
+		return errors.New("grant without an ID")
 	case g.Issued < 0 || g.Issued > MaxCounter:
 		return fmt.Errorf("grant %v: issued %d is out of range", g.ID, g.Issued)
 	case g.Spent < 0 || g.Returned < 0:

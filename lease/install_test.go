@@ -60,6 +60,9 @@ func TestInstall(t *testing.T) {
 			{at: t9s, do: install(perSecond(3, 40, 1)), free: 0},
 			{at: t9s + t1s - 1, do: advance(), free: 0},
 			{at: t9s + t1s, do: advance(), free: 1},
+			{at: t9s + t2s - 1, do: install(perSecond(4, 40, 0)), free: 1},
+			{at: t9s + t2s - 1, do: install(perSecond(5, 40, 1)), free: 1},
+			{at: t9s + t2s, do: advance(), free: 1},
 		}},
 		{"a fraction needs room", perSecond(1, 40, 1), []step{
 			{at: t0, do: open(1, eu, 1), free: 39, out: 1},

@@ -29,6 +29,10 @@ type Ledger struct {
 	Available int64 // tokens that may be handed out
 	Remainder int64 // a fraction of a token: numerator over Rule.Refill.Interval
 	Grants    []Grant
+	// Cut is what a full bucket lacks beyond the room that a lower capacity has
+	// left, in tokens, and CutFor the time for which refill has made up for it.
+	Cut    int64
+	CutFor time.Duration
 }
 
 // NewLedger is a full budget with nothing out. That is also what a budget
@@ -72,7 +76,7 @@ func (l *Ledger) room() int64 {
 // Full says that the budget is as if it had never been used: only then may its
 // record be dropped.
 func (l *Ledger) Full() bool {
-	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0
+	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0
 }
 
 // Advance brings the ledger to now: refill fills the room that there was since
@@ -84,6 +88,7 @@ func (l *Ledger) Advance(now Time) {
 	}
 	elapsed := now.Sub(l.Updated)
 	l.Updated = now
+	l.makeUp(elapsed)
 	tokens, remainder := l.Rule.Refill.accrue(elapsed, l.Remainder)
 	if room := l.room(); tokens >= room {
 		tokens, remainder = room, 0
@@ -104,16 +109,24 @@ func (l *Ledger) Install(now Time, rule Rule) error {
 		return nil
 	}
 	l.Advance(now)
+	earned, _ := l.Rule.Refill.accrue(l.CutFor, 0)
+	lacked := l.lack() + max(0, l.Cut-earned)
+	l.CutFor = 0
 	l.Remainder = l.Rule.Refill.rescale(l.Remainder, rule.Refill.Interval)
 	l.Rule = rule
 	l.clamp()
+	l.recut(lacked)
 	return nil
 }
 
 // clamp restores the invariant after the capacity or the reserved credit has
 // changed: available at most fills the capacity, and a fraction needs room.
 func (l *Ledger) clamp() {
+	had := l.Available
 	l.Available = max(0, min(l.Available, l.Rule.Capacity-l.Reserved()))
+	if l.Cut > 0 { // what comes back beyond the capacity was not spent
+		l.recut(l.lack() + l.Cut - (had - l.Available))
+	}
 	if l.room() == 0 || l.Rule.Refill.Tokens == 0 {
 		l.Remainder = 0
 	}

@@ -119,6 +119,9 @@ func TestOpenKeepsGrantsInOrder(t *testing.T) {
 	if g := l.Live(ap, 4); g == nil || g.ID != grantID(8) {
 		t.Errorf("live grant of ap: %+v", g)
 	}
+	if err := l.Open(0, grantID(10), ap, 5, 2); err != nil || l.Grants[3].Opened != lease.Time(t1s) {
+		t.Errorf("a grant was opened before the ledger's time: %+v, %v", l.Grants[3], err)
+	}
 	if l.Live(ap, 3) != nil || l.Grant(grantID(1)) != nil {
 		t.Error("a grant was found that never was")
 	}

@@ -14,6 +14,9 @@ type model struct {
 	now    lease.Time
 	free   *big.Rat
 	grants map[lease.GrantID]*modelGrant
+	// lacks is what was settled as spent and is not refilled, whatever the
+	// capacity: a bucket of any capacity is full when it is 0.
+	lacks *big.Rat
 }
 
 type modelGrant struct{ issued, spent, returned int64 }
@@ -21,7 +24,7 @@ type modelGrant struct{ issued, spent, returned int64 }
 func (g modelGrant) out() int64 { return g.issued - g.spent - g.returned }
 
 func newModel(rule lease.Rule) *model {
-	return &model{rule: rule, free: whole(rule.Capacity), grants: map[lease.GrantID]*modelGrant{}}
+	return &model{rule: rule, free: whole(rule.Capacity), grants: map[lease.GrantID]*modelGrant{}, lacks: new(big.Rat)}
 }
 
 func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
@@ -56,7 +59,11 @@ func earned(rate lease.Rate, ns int64) *big.Rat {
 
 func (m *model) advance(now lease.Time) {
 	if now > m.now {
-		m.free.Add(m.free, earned(m.rule.Refill, int64(now-m.now)))
+		refill := earned(m.rule.Refill, int64(now-m.now))
+		m.free.Add(m.free, refill)
+		if m.lacks.Sub(m.lacks, refill); m.lacks.Sign() < 0 {
+			m.lacks = new(big.Rat)
+		}
 		m.now = now
 		m.cut()
 	}
@@ -88,14 +95,15 @@ func (m *model) give(now lease.Time, id lease.GrantID, tokens int64) {
 func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64) bool {
 	m.advance(now)
 	g := m.grants[id]
-	was := g.returned
+	was := *g
 	next := modelGrant{issued: g.issued, spent: max(g.spent, spent), returned: max(g.returned, returned)}
 	sum := new(big.Int).Add(big.NewInt(next.spent), big.NewInt(next.returned))
 	if sum.Cmp(big.NewInt(next.issued)) > 0 {
 		return false
 	}
 	*g = next
-	m.free.Add(m.free, whole(g.returned-was))
+	m.free.Add(m.free, whole(g.returned-was.returned))
+	m.lacks.Add(m.lacks, whole(g.spent-was.spent))
 	m.cut()
 	return true
 }
@@ -103,10 +111,14 @@ func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64)
 // end drops a grant of which so much was never spent.
 func (m *model) end(now lease.Time, id lease.GrantID, unspent int64) {
 	m.advance(now)
+	m.lacks.Add(m.lacks, whole(m.grants[id].out()-unspent))
 	delete(m.grants, id)
 	m.free.Add(m.free, whole(unspent))
 	m.cut()
 }
+
+// full says that all is free and nothing is out.
+func (m *model) full() bool { return len(m.grants) == 0 && m.free.Cmp(whole(m.rule.Capacity)) == 0 }
 
 // agrees says whether the ledger is in the model's state, fraction included.
 func (m *model) agrees(l *lease.Ledger) bool {

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -70,11 +71,11 @@ func (p Policy) Validate() error {
 	}
 	switch {
 	case p.Operation == "":
-		return fmt.Errorf("operation is empty")
+		return errors.New("operation is empty")
 	case p.DefaultCost < 0 || p.MaxCost < 0:
-		return fmt.Errorf("costs are negative")
+		return errors.New("costs are negative")
 	case p.DefaultCost == 0 && !p.AllowZeroCost:
-		return fmt.Errorf("default cost is 0, which allow-zero-cost would have to permit")
+		return errors.New("default cost is 0, which allow-zero-cost would have to permit")
 	case p.MaxCost > 0 && p.DefaultCost > p.MaxCost:
 		return fmt.Errorf("default cost %d is above the highest cost %d", p.DefaultCost, p.MaxCost)
 	}

@@ -159,5 +159,5 @@ func same(a, b lease.Ledger) bool {
 		}
 	}
 	return a.Key == b.Key && a.Rule == b.Rule && a.Updated == b.Updated &&
-		a.Available == b.Available && a.Remainder == b.Remainder
+		a.Available == b.Available && a.Remainder == b.Remainder && a.Cut == b.Cut && a.CutFor == b.CutFor
 }

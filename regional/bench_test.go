@@ -22,11 +22,11 @@ func BenchmarkHandle(b *testing.B) {
 	l, _ := start(b, newFakeBroker(plenty), nil)
 	handle := l.Budget("acme", "op")
 	for !handle.AllowN(lease.MaxCapacity / 8) {
-		time.Sleep(time.Millisecond) // until the broker has answered
+		elapse(time.Millisecond) // until the broker has answered
 	}
 	for handle.Remaining() < lease.MaxCapacity/8 {
 		handle.AllowN(lease.MaxCapacity / 8)
-		time.Sleep(time.Millisecond)
+		elapse(time.Millisecond)
 	}
 	limiter := rate.NewLimiter(1e18, 1<<60)
 	run := func(name string, check func() bool) {
@@ -69,7 +69,7 @@ func BenchmarkKeyed(b *testing.B) {
 			i++
 			continue
 		}
-		time.Sleep(10 * time.Millisecond) // until the broker has answered
+		elapse(10 * time.Millisecond) // until the broker has answered
 	}
 	order := rand.New(rand.NewPCG(1, 2)).Perm(keys)
 	b.ResetTimer()

@@ -261,6 +261,9 @@ func (f *fakeBroker) Watch(context.Context, *connect.Request[pb.WatchRequest]) (
 	return nil, connect.NewError(connect.CodeUnavailable, errors.New("no hints here"))
 }
 
+// elapse lets time pass: simulated time, in the bubbles of these tests.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // start runs a limiter against the broker until the test ends, or stop is
 // called, which returns what Run did.
 func start(t testing.TB, f *fakeBroker, change func(*regional.Config)) (l *regional.Limiter, stop func() error) {

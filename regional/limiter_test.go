@@ -78,7 +78,7 @@ func TestCase03WithoutRefillOneIsAdmittedThenNoneForEver(t *testing.T) {
 			if d := check(t, l, pb.Reason_REASON_EXHAUSTED); d.HasRetry {
 				t.Fatalf("retry guidance without refill: %+v", d)
 			}
-			time.Sleep(time.Hour) // simulated
+			elapse(time.Hour)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestCase04NeverAboveCapacityPlusRefill(t *testing.T) {
 			if l.Check(t.Context(), "acme", "report.create").Allowed {
 				admitted++
 			}
-			time.Sleep(time.Until(next)) // simulated
+			elapse(time.Until(next))
 		}
 		if admitted > 33 || admitted < 25 {
 			t.Errorf("%d admitted in 10 s, want at most 33 and most of what refill allows", admitted)
@@ -120,7 +120,7 @@ func TestCase08OverloadedBrokerMeansSpendingWhatIsHeldAndNoMore(t *testing.T) {
 					check(t, l, pb.Reason_REASON_UNAVAILABLE)
 				}
 				f.fail(nil)
-				time.Sleep(10 * time.Second) // simulated: the longest pause between attempts
+				elapse(10 * time.Second) // the longest pause between attempts
 				check(t, l, pb.Reason_REASON_ALLOWED)
 			})
 		})
@@ -134,7 +134,7 @@ func TestCase18GenerousPolicySyncsPerIntervalNotPerCheck(t *testing.T) {
 		const seconds = 20
 		for range seconds * 1000 {
 			check(t, l, pb.Reason_REASON_ALLOWED)
-			time.Sleep(time.Millisecond) // simulated
+			elapse(time.Millisecond)
 		}
 		if most := seconds * 10; f.answered() > most+10 {
 			t.Errorf("%d syncs for %d checks, want at most one in 100 ms: %d", f.answered(), seconds*1000, most)
@@ -157,7 +157,7 @@ func TestCase17FetchesAheadOfASlowBroker(t *testing.T) {
 			if i > 500 && time.Since(began) > 0 {
 				denied++
 			}
-			time.Sleep(10 * time.Millisecond) // simulated
+			elapse(10 * time.Millisecond)
 		}
 		if denied > 0 {
 			t.Errorf("%d checks had to wait once demand was known", denied)
@@ -261,7 +261,7 @@ func TestCase36IdleFullBudgetAdmitsItsCapacityThenRefills(t *testing.T) {
 		if !d.HasRetry || d.RetryIn <= 0 || d.RetryIn > 50*time.Millisecond {
 			t.Errorf("the next token is 50 ms away: %+v", d)
 		}
-		time.Sleep(4 * time.Second) // simulated
+		elapse(4 * time.Second)
 		b := f.ledger("acme", "report.create")
 		if b.Available+b.Reserved() != 40 {
 			t.Errorf("2 s after the last report the budget is full again: %v", &b)
@@ -275,7 +275,7 @@ func TestCase38RetryIsTheWaitForThisCost(t *testing.T) {
 		if d := l.CheckN(t.Context(), "acme", "op", 4); !d.Allowed {
 			t.Fatalf("got %+v", d)
 		}
-		time.Sleep(100 * time.Millisecond) // simulated: 0.2 tokens
+		elapse(100 * time.Millisecond) // 0.2 tokens
 		d := l.CheckN(t.Context(), "acme", "op", 1)
 		if d.Reason != pb.Reason_REASON_EXHAUSTED || d.RetryIn < 400*time.Millisecond || d.RetryIn > 510*time.Millisecond {
 			t.Errorf("got %+v, want a wait of 0.4 s, or up to 0.1 s more for the report", d)
@@ -310,7 +310,7 @@ func TestUnknownOperationSaysSo(t *testing.T) {
 		f.mu.Lock()
 		f.policies["report.create"] = quota
 		f.mu.Unlock()
-		time.Sleep(3 * time.Second) // simulated
+		elapse(3 * time.Second)
 		check(t, l, pb.Reason_REASON_ALLOWED)
 	})
 }
@@ -329,7 +329,7 @@ func TestUnreachableBrokerNeverMeansPermission(t *testing.T) {
 			t.Error("ready without a broker")
 		}
 		f.fail(nil)
-		time.Sleep(10 * time.Second) // simulated
+		elapse(10 * time.Second)
 		check(t, l, pb.Reason_REASON_ALLOWED)
 	})
 }
@@ -421,12 +421,12 @@ func TestCase12RestartHandsBackWhatTheJournalProves(t *testing.T) {
 				if gone.Reserved() == 0 {
 					t.Fatalf("nothing is reserved for the dead region: %v", &gone)
 				}
-				time.Sleep(24 * time.Hour) // simulated
+				elapse(24 * time.Hour)
 				if still := f.ledger("acme", "report.create"); still.Reserved() != gone.Reserved() {
 					t.Fatalf("silence returned credit: %v, then %v", &gone, &still)
 				}
 				l, _ = start(t, f, configure)
-				time.Sleep(10 * time.Second) // simulated
+				elapse(10 * time.Second)
 				b := f.ledger("acme", "report.create")
 				if test.handBack != (b.Reserved() == 0) {
 					t.Errorf("after the restart: %v", &b)
@@ -473,7 +473,7 @@ func TestFencedLimiterStopsAndAccounts(t *testing.T) {
 		check(t, next, pb.Reason_REASON_ALLOWED)
 		for old.Ready() { // until it hears
 			old.Check(t.Context(), "acme", "report.create")
-			time.Sleep(50 * time.Millisecond) // simulated
+			elapse(50 * time.Millisecond)
 		}
 		check(t, old, pb.Reason_REASON_UNAVAILABLE)
 		synctest.Wait()
@@ -533,7 +533,7 @@ func TestIdleBudgetsHandTheirCreditBackAndLeaveMemory(t *testing.T) {
 				t.Fatalf("%s: %+v", account, d)
 			}
 		}
-		time.Sleep(time.Minute) // simulated
+		elapse(time.Minute)
 		if n := regional.Budgets(l); n != 0 {
 			t.Errorf("%d budgets are still in memory", n)
 		}

@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m.syncSeconds = histogram("sync_seconds", "Time from a request to the broker to its answer, without those that wait there for credit.")
 	m.journalSeconds = histogram("journal_seconds", "Time to make a write of the journal durable.")
-	for name, help := range map[string]string{
+	for name, help := range map[string]string{ //nolint:gosec // these are no credentials
 		"syncs_total":           "Requests to the broker that ended.",
 		"sync_failures_total":   "Requests to the broker that failed.",
 		"denials_total":         "Answers of the broker that a budget is used up.",

@@ -68,11 +68,12 @@ func (l *Limiter) close() {
 // start registers and opens the epoch in the journal, before anything is asked
 // for. It returns no manager when ctx ended first.
 func (l *Limiter) start(ctx context.Context) (*holder.Manager, uint64, error) {
-	reg, nonce, err := l.register(ctx)
-	if err != nil || reg == nil {
-		return nil, 0, err
+	reg, nonce := l.register(ctx)
+	if reg == nil {
+		return nil, 0, nil
 	}
 	var earlier []holder.PastEpoch
+	var err error
 	if l.journal != nil {
 		if earlier, err = l.openEpoch(reg, nonce); err != nil {
 			return nil, 0, err
@@ -88,8 +89,8 @@ func (l *Limiter) start(ctx context.Context) (*holder.Manager, uint64, error) {
 }
 
 // register asks for an epoch until a broker gives one. The nonce makes every
-// attempt of this start the same request.
-func (l *Limiter) register(ctx context.Context) (*pb.RegisterResponse, string, error) {
+// attempt of this start the same request. It returns nil when ctx ended first.
+func (l *Limiter) register(ctx context.Context) (*pb.RegisterResponse, string) {
 	nonce := randomNonce()
 	req := &pb.RegisterRequest{Holder: &pb.Holder{Region: l.cfg.Region, Instance: l.cfg.Instance}, StartNonce: nonce}
 	if l.journal != nil {
@@ -107,10 +108,10 @@ func (l *Limiter) register(ctx context.Context) (*pb.RegisterResponse, string, e
 		case !resp.GetRegistered():
 			req.ReplacesEpoch = resp.GetCurrentEpoch()
 		default:
-			return resp, nonce, nil
+			return resp, nonce
 		}
 	}
-	return nil, "", nil
+	return nil, ""
 }
 
 // openEpoch binds the journal to the cluster, takes what it proves of earlier

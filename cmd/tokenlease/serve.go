@@ -92,7 +92,7 @@ func (r readiness) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpc
 
 // listen opens an address that the flag names.
 func listen(flag, address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("the address %s is in use, perhaps by another tokenlease: stop that, or choose another with --%s (port 0 takes a free one)", address, flag)

@@ -30,7 +30,6 @@ type trial struct {
 	group  *errgroup.Group
 	ctx    context.Context //nolint:containedctx // the life of the whole trial
 	stop   context.CancelFunc
-	ready  chan struct{}
 }
 
 // region is one limiter of a trial.

@@ -23,8 +23,7 @@ type keyState struct {
 	bound            int64 // what the hot path may spend of the grant in all
 	drawn            int64 // of bound, what the journal lets be spent
 	drawing          int64 // what a journal write under way will raise drawn to
-	drawCounter      uint64
-	broken           bool // the ledger contradicts the grant: nothing more is spent of it
+	broken           bool  // the ledger contradicts the grant: nothing more is spent of it
 
 	flight                  uint64 // the request on its way; 0 for none
 	hanging                 bool   // that request hangs
@@ -225,7 +224,7 @@ func (m *Manager) giveBack(k *keyState, level int64) {
 // ask puts the budget on the list of its shard's next request. One that hangs
 // already is asked for again only to ask for something else.
 func (m *Manager) ask(k *keyState, need int64, hang bool) {
-	if k.queued || k.flight != 0 && !(k.hanging && !hang) {
+	if k.queued || k.flight != 0 && (hang || !k.hanging) {
 		return
 	}
 	k.queued, k.need = true, need

@@ -72,7 +72,7 @@ func readMetas(file io.ReaderAt, size int64) (meta, error) {
 	if err != nil {
 		return meta{}, err
 	}
-	m1, err := readMeta(file, int64(m0.pageSize)) //nolint:gosec // 16 MiB at most
+	m1, err := readMeta(file, int64(m0.pageSize))
 	if err != nil {
 		return meta{}, err
 	}
@@ -82,7 +82,7 @@ func readMetas(file io.ReaderAt, size int64) (meta, error) {
 	if m1.txid > m0.txid {
 		m0 = m1
 	}
-	if m0.end < 4 || m0.end > uint64(size)/m0.pageSize { //nolint:gosec // a size is not negative
+	if m0.end < 4 || m0.end > uint64(size)/m0.pageSize {
 		return meta{}, corruptf("the file has %d bytes, less than its %d pages of %d", size, m0.end, m0.pageSize)
 	}
 	return m0, nil
@@ -143,7 +143,7 @@ func (w *pageWalk) load(id uint64) (page, error) {
 		return nil, corruptf("page %d is outside the file", id)
 	}
 	var header [pageHeader]byte
-	offset := int64(id * w.pageSize) //nolint:gosec // within the file
+	offset := int64(id * w.pageSize)
 	if _, err := w.file.ReadAt(header[:], offset); err != nil {
 		return nil, corruptf("page %d cannot be read: %w", id, err)
 	}

@@ -37,7 +37,7 @@ func (p place) checksum(payload []byte) uint64 {
 	var prefix [13]byte
 	prefix[0] = byte(p.kind)
 	binary.BigEndian.PutUint64(prefix[1:], p.epoch)
-	binary.BigEndian.PutUint32(prefix[9:], uint32(len(p.id))) //nolint:gosec // 1024 at most
+	binary.BigEndian.PutUint32(prefix[9:], uint32(len(p.id)))
 	var d xxhash.Digest
 	d.Reset()
 	_, _ = d.Write(prefix[:])
@@ -79,7 +79,7 @@ func encodeHead(h head) []byte {
 	b := binary.BigEndian.AppendUint64(nil, h.last)
 	b = binary.BigEndian.AppendUint64(b, h.digest)
 	for _, s := range []string{h.region, h.instance, h.cluster} {
-		b = binary.BigEndian.AppendUint16(b, uint16(len(s))) //nolint:gosec // 1024 at most
+		b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
 		b = append(b, s...)
 	}
 	b, _ = headPlace().seal(b)
@@ -145,7 +145,7 @@ func drawnPlace(epoch uint64, id string) place { return place{kind: kindDrawn, e
 
 func encodeDrawn(epoch uint64, d Drawn) (value []byte, sum uint64) {
 	b := make([]byte, 0, drawnSize)
-	b = binary.BigEndian.AppendUint64(b, uint64(d.Tokens)) //nolint:gosec // Draw refuses negative ones
+	b = binary.BigEndian.AppendUint64(b, uint64(d.Tokens))
 	return drawnPlace(epoch, d.GrantID).seal(b)
 }
 
@@ -157,7 +157,7 @@ func decodeDrawn(epoch uint64, id string, value []byte) (tokens int64, sum uint6
 	if len(b) != drawnSize-sumSize {
 		return 0, 0, corruptf("grant %q of epoch %d has a record of %d bytes", id, epoch, len(value))
 	}
-	tokens = int64(binary.BigEndian.Uint64(b)) //nolint:gosec // checked below
+	tokens = int64(binary.BigEndian.Uint64(b))
 	if tokens < 0 {
 		return 0, 0, corruptf("grant %q of epoch %d has drawn %d tokens", id, epoch, tokens)
 	}

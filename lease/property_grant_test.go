@@ -1,0 +1,99 @@
+package lease_test
+
+import (
+	"errors"
+
+	"pgregory.net/rapid"
+
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// late is any message for a grant that has ended, or never was.
+func (w *world) late(t *rapid.T, op string, id lease.GrantID) {
+	before := w.ledger.Clone()
+	var err error
+	switch op {
+	case "top up":
+		err = w.ledger.TopUp(w.now, id, 1)
+	case "account":
+		err = w.ledger.Account(w.now, id, 1, 1)
+	case "close":
+		err = w.ledger.Close(w.now, id, 0, 0)
+	case "proven":
+		err = w.ledger.CloseProven(w.now, id, 0)
+	case "attest":
+		_, err = w.ledger.Attest(w.now, id)
+	}
+	want(t, err, lease.ErrGone)
+	if !same(before, w.ledger) {
+		t.Fatalf("late %s changed %v to %v", op, &before, &w.ledger)
+	}
+}
+
+func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
+	l, m, now := &w.ledger, w.model, w.now
+	g := m.grants[id]
+	counter := rapid.OneOf(rapid.Int64Range(-1, g.issued), rapid.Int64Range(0, max(0, g.issued/2)), rapid.Int64())
+	switch op {
+	case "top up":
+		tokens, fits := w.amount(t, l.Grant(id).Holder)
+		if err := l.TopUp(now, id, tokens); fits {
+			want(t, err, nil)
+			m.give(now, id, tokens)
+		} else {
+			want(t, err, lease.ErrNoRoom)
+		}
+	case "account":
+		msg := message{id, counter.Draw(t, "spent"), counter.Draw(t, "returned")}
+		w.mail = append(w.mail, msg)
+		if rapid.Bool().Draw(t, "arrives") {
+			w.deliver(t, msg)
+		}
+	case "close":
+		spent, returned := counter.Draw(t, "spent"), counter.Draw(t, "returned")
+		fits := m.account(now, id, spent, returned)
+		if err := l.Close(now, id, spent, returned); !fits {
+			wantAbove(t, err)
+			return
+		} else {
+			want(t, err, nil)
+		}
+		m.end(now, id, g.out())
+	case "proven":
+		drawn := counter.Draw(t, "drawn")
+		want(t, l.CloseProven(now, id, drawn), nil)
+		m.end(now, id, g.issued-g.returned-min(max(g.spent, drawn), g.issued-g.returned))
+	case "attest":
+		counted, err := l.Attest(now, id)
+		want(t, err, nil)
+		if counted != g.out() {
+			t.Fatalf("attested %d, want %d", counted, g.out())
+		}
+		m.end(now, id, 0)
+	}
+}
+
+// deliver hands a message over, now or again or long after.
+func (w *world) deliver(t *rapid.T, msg message) {
+	err := w.ledger.Account(w.now, msg.id, msg.spent, msg.returned)
+	switch {
+	case w.model.grants[msg.id] == nil:
+		want(t, err, lease.ErrGone)
+	case w.model.account(w.now, msg.id, msg.spent, msg.returned):
+		want(t, err, nil)
+	default:
+		wantAbove(t, err)
+	}
+}
+
+func want(t *rapid.T, err, target error) {
+	if !errors.Is(err, target) {
+		t.Fatalf("error %v, want %v", err, target)
+	}
+}
+
+func wantAbove(t *rapid.T, err error) {
+	if _, ok := errors.AsType[*lease.AboveIssuedError](err); !ok {
+		t.Fatalf("error %v, want an account above issued", err)
+	}
+}
