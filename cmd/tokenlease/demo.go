@@ -25,7 +25,7 @@ const (
 	demoCost      = 5
 	demoRefill    = 20 // a second, in the last act
 	// demoPatience bounds how long the demo waits for something to become true.
-	demoPatience = 5 * time.Second
+	demoPatience = 15 * time.Second
 )
 
 // demoQuota is the worked example without refill, so that every token can be
@@ -124,11 +124,11 @@ func (d *demo) tell() error {
 	return nil
 }
 
-// split: three regions ask, and one budget becomes three grants.
+// split: two regions ask, and one budget becomes two grants.
 func (d *demo) split() error {
-	d.title("One budget, three regions")
+	d.title("One budget, several regions")
 	d.say("%s may spend %d tokens on %s, once; a report costs %d.", demoAccount, demoCapacity, demoOperation, demoCost)
-	for _, name := range []string{"eu", "us", "ap"} {
+	for _, name := range []string{"eu", "us"} {
 		got := d.checkUntil(name, tokenleasev1.Reason_REASON_ALLOWED)
 		d.claim(got == tokenleasev1.Reason_REASON_ALLOWED, "%s creates a report", name)
 	}
@@ -137,7 +137,7 @@ func (d *demo) split() error {
 		return err
 	}
 	d.grants(b)
-	d.claim(len(b.GetGrants()) == 3, "each region holds a grant of its own")
+	d.claim(len(b.GetGrants()) == 2, "each holds a grant of its own, for what it may need next")
 	d.claim(b.GetAvailableTokens()+b.GetReservedTokens()+d.total() == demoCapacity,
 		"%d spent + %d reserved for regions + %d available = %d", d.total(), b.GetReservedTokens(), b.GetAvailableTokens(), demoCapacity)
 	return nil
@@ -151,6 +151,8 @@ func (d *demo) cutOff() error {
 	if err != nil {
 		return err
 	}
+	got := d.checkUntil("ap", tokenleasev1.Reason_REASON_ALLOWED)
+	d.claim(got == tokenleasev1.Reason_REASON_ALLOWED, "ap creates a report: its credit is called back from us, not from eu")
 	d.spendAll("us", "ap")
 	b, err := d.settled(d.total())
 	if err != nil {
@@ -162,8 +164,7 @@ func (d *demo) cutOff() error {
 		return err
 	}
 	d.claim(after == held && held > 0, "us and ap spend all that is left, but not the %d tokens reserved for eu", held)
-	got := d.check("eu")
-	d.claim(got.Allowed, "eu, cut off, still admits a report from its own credit")
+	d.claim(d.check("eu").Allowed, "eu, cut off, still admits a report from its own credit")
 	d.claim(d.total() <= demoCapacity, "all regions together: %d of %d tokens", d.total(), demoCapacity)
 	return nil
 }
@@ -172,7 +173,6 @@ func (d *demo) cutOff() error {
 func (d *demo) killed() error {
 	d.title("eu is killed")
 	eu := d.regions["eu"]
-	left := eu.limiter.Budget(demoAccount, demoOperation).Remaining()
 	eu.stop() // with its network cut, nothing it says arrives
 	<-eu.ended
 	delete(d.regions, "eu")
@@ -181,7 +181,6 @@ func (d *demo) killed() error {
 		return err
 	}
 	d.claim(held > 0, "nobody knows what eu spent: its %d tokens stay reserved, however long it is gone", held)
-	d.say("  (in truth it had %d left)", left)
 	got := d.checkUntil("us", tokenleasev1.Reason_REASON_EXHAUSTED)
 	d.claim(got == tokenleasev1.Reason_REASON_EXHAUSTED, "us asks for more, and is told that the budget is used up")
 	return nil
@@ -195,6 +194,7 @@ func (d *demo) back() error {
 		return err
 	}
 	d.regions["eu"] = r
+	before := d.total()
 	var b *tokenleasev1.Budget
 	accounted := d.eventually(func() (bool, error) {
 		b, err = d.budget()
@@ -209,7 +209,9 @@ func (d *demo) back() error {
 		return err
 	}
 	d.grants(b)
-	d.claim(accounted && b.GetOrphanedTokens() == 0, "what the journal proves unspent is available again; the rest counts as spent")
+	back := b.GetAvailableTokens() + b.GetReservedTokens()
+	d.claim(accounted && b.GetOrphanedTokens() == 0 && back > 0 && before+back <= demoCapacity,
+		"the journal proves %d tokens unspent: they are available again; the rest counts as spent", back)
 	d.spendAll("us", "ap", "eu")
 	d.claim(d.total() <= demoCapacity, "all regions together, to the end: %d of %d tokens", d.total(), demoCapacity)
 	return d.verify()
@@ -229,12 +231,16 @@ func (d *demo) refill() error {
 	})
 	d.claim(full, "the budget is full again after %.1f s", time.Since(start).Seconds())
 	burst := time.Now()
-	for range 3 {
-		d.spendAll("eu", "us", "ap")
+	for time.Since(burst) < time.Second && d.ctx.Err() == nil {
+		for _, name := range []string{"eu", "us", "ap"} {
+			d.check(name)
+		}
+		d.pause(5 * time.Millisecond)
 	}
-	bound := demoCapacity + int64(time.Since(burst).Seconds()*demoRefill) + 1
-	d.claim(d.total() >= demoCapacity-2*demoCost && d.total() <= bound,
-		"all regions at once admit %d tokens, at most %d in that time", d.total(), bound)
+	took := time.Since(burst)
+	bound := demoCapacity + int64(took.Seconds()*demoRefill) + 1
+	d.claim(d.total() >= demoCapacity/2 && d.total() <= bound,
+		"in %.1f s of asking as fast as they can, all regions together get %d tokens, at most %d", took.Seconds(), d.total(), bound)
 	return d.verify()
 }
 

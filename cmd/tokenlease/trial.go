@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -78,7 +79,7 @@ func (t *trial) startRegion(name string) (*region, error) {
 	var err error
 	r.limiter, err = regional.New(regional.Config{
 		Region: name, Instance: "limiter-0", Brokers: []string{t.url}, HTTPClient: newHTTPClient(r.link.Dial),
-		JournalDir: filepath.Join(t.dir, name), Registerer: r.reg, Logger: t.log.With("region", name),
+		JournalDir: filepath.Join(t.dir, name), StopTimeout: 2 * time.Second, Registerer: r.reg, Logger: t.log.With("region", name),
 	})
 	if err != nil {
 		return nil, err
