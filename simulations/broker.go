@@ -1,0 +1,277 @@
+package simulations
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// broker is one broker process: it campaigns for shards and serves those that it
+// owns, or believes to own.
+type broker struct {
+	w       *World
+	name    string
+	origin  time.Duration // of its monotonic clock
+	wall    int64         // of its wall clock, in milliseconds
+	down    bool
+	resumes time.Duration // paused until then
+	session store.SessionID
+	owners  []*owner        // by shard; nil where it does not own
+	since   []time.Duration // by shard: since when it campaigns; 0: it does not
+}
+
+// owner is a broker's ownership of one shard, current or not.
+type owner struct {
+	b         *broker
+	shard     uint32
+	sh        *shard.Shard
+	revision  int64
+	busy      bool // a transaction is on its way
+	over      bool
+	wake      time.Duration // of the event that is scheduled; 0: none
+	pumping   bool
+	watchers  map[*process]bool
+	campaign  time.Duration // since when it had campaigned
+	loadedYet bool
+}
+
+func newBroker(w *World, i int) *broker {
+	b := &broker{
+		w: w, name: fmt.Sprintf("broker-%d", i), origin: w.between(time.Second, 1000*time.Hour),
+		wall: w.rng.Int64N(4e12), owners: make([]*owner, w.cfg.Shards),
+		since: make([]time.Duration, w.cfg.Shards),
+	}
+	b.connect()
+	for id := range w.cfg.Shards {
+		w.after(w.latency(), "campaign", b.name, int64(id), func() { b.elect(id) })
+	}
+	return b
+}
+
+func (b *broker) connect() {
+	s, err := b.w.store.NewSession(context.Background(), time.Second)
+	if err != nil {
+		b.w.failf("no session: %v", err)
+		return
+	}
+	b.session = s.ID()
+}
+
+// moment reads the broker's clocks.
+func (b *broker) moment() shard.Moment {
+	return shard.Moment{Mono: b.w.now + b.origin, UnixMs: b.wall + b.w.now.Milliseconds()}
+}
+
+func (b *broker) paused() bool { return b.w.now < b.resumes }
+
+// elect campaigns for a shard, now and again.
+func (b *broker) elect(id uint32) {
+	w := b.w
+	w.after(w.between(200*time.Millisecond, 600*time.Millisecond), "campaign", b.name, int64(id), func() { b.elect(id) })
+	if b.down || b.paused() || b.owners[id] != nil {
+		return
+	}
+	if b.since[id] == 0 {
+		b.since[id] = w.now
+	}
+	session := b.session
+	w.after(w.latency(), "elect", b.name, int64(id), func() {
+		res, err := w.store.Apply(store.Txn{
+			If: []store.Compare{{Key: w.layout.Owner(id), Target: store.CreateRevision}},
+			Then: []store.Op{{
+				Kind: store.OpPut, Key: w.layout.Owner(id), Session: session,
+				Value: record.Encode(record.Owner{BrokerID: b.name}),
+			}},
+		})
+		if err == nil && res.Succeeded {
+			w.after(w.latency(), "elected", b.name, int64(id), func() { b.elected(id, res.Revision, session) })
+		}
+	})
+}
+
+func (b *broker) elected(id uint32, revision int64, session store.SessionID) {
+	if b.down || b.session != session || b.owners[id] != nil {
+		return
+	}
+	b.w.stats.Elections++
+	cfg := shard.Config{
+		ID: id, Generation: 1, Layout: b.w.layout, OwnerRevision: revision,
+		MaxTxnOps: b.w.store.MaxTxnOps(), IdleAfter: 5 * time.Second,
+	}
+	if b.w.cfg.Faults.ForgetIdle {
+		cfg.IdleAfter = 500 * time.Millisecond
+	}
+	o := &owner{b: b, shard: id, sh: shard.New(cfg), revision: revision, watchers: map[*process]bool{}, campaign: b.since[id]}
+	b.since[id] = 0
+	b.owners[id] = o
+	o.pump()
+}
+
+// receive takes a request in.
+func (b *broker) receive(p *process, req *pb.SyncRequest, answer func(*pb.SyncResponse, error)) {
+	if b.down {
+		return
+	}
+	if b.paused() {
+		b.w.after(b.resumes-b.w.now, "received", b.name, 0, func() { b.receive(p, req, answer) })
+		return
+	}
+	o := b.owners[req.GetShard()]
+	if refuse := b.w.cfg.Hooks.Refuse; o == nil || refuse != nil && refuse() {
+		answer(nil, errUnavailable)
+		return
+	}
+	o.watch(p)
+	ticket := o.sh.Sync(req, b.moment(), answer)
+	if b.w.percent(b.w.cfg.Faults.Loss) {
+		b.w.after(b.w.between(time.Millisecond, time.Second), "cancel", b.name, 0, ticket.Cancel)
+	}
+	o.soon()
+}
+
+// watch subscribes the process to hints, as it does at its first contact.
+func (o *owner) watch(p *process) {
+	if o.watchers[p] {
+		return
+	}
+	o.watchers[p] = true
+	o.sh.Subscribe(p.site.holder, p.epoch, func(keys []lease.Key, fenced bool) {
+		o.b.w.deliver("hint", p.name, int64(len(keys)), func() { p.hint(o.shard, keys, fenced) })
+	})
+}
+
+// soon lets the owner look at its queue a little later, so that requests gather.
+func (o *owner) soon() {
+	if o.pumping || o.busy {
+		return
+	}
+	o.pumping = true
+	o.b.w.after(o.b.w.between(1, time.Millisecond), "pump", o.b.name, int64(o.shard), func() {
+		o.pumping = false
+		o.pump()
+	})
+}
+
+// pump runs the next transaction, unless one is on its way.
+func (o *owner) pump() {
+	if o.over || o.busy {
+		return
+	}
+	w := o.b.w
+	if o.b.paused() {
+		w.after(o.b.resumes-w.now, "resume", o.b.name, int64(o.shard), o.pump)
+		return
+	}
+	txn := o.sh.Next(o.moment())
+	if txn != nil {
+		o.busy = true
+		o.commit(*txn)
+		return
+	}
+	switch at, ok := o.sh.WakeAt(); {
+	case o.sh.SetBack():
+		w.failf("%s takes the store for restored, which it was not", o.b.name)
+	case o.sh.Lost():
+		o.end()
+	case ok:
+		o.wakeAt(at - o.b.origin)
+	}
+}
+
+// wakeAt schedules a pump, unless an earlier one is scheduled.
+func (o *owner) wakeAt(at time.Duration) {
+	w := o.b.w
+	if o.wake > 0 && o.wake <= at {
+		return
+	}
+	at = max(at, w.now+time.Microsecond)
+	o.wake = at
+	w.after(at-w.now, "wake", o.b.name, int64(o.shard), func() {
+		if o.wake == at {
+			o.wake = 0
+			o.pump()
+		}
+	})
+}
+
+func (o *owner) moment() shard.Moment {
+	m := o.b.moment()
+	if hook := o.b.w.cfg.Hooks.Moment; hook != nil {
+		hook(o, &m)
+	}
+	return m
+}
+
+// result passes the outcome of a transaction to the shard.
+func (o *owner) result(res store.TxnResult, err error) {
+	w := o.b.w
+	if o.over {
+		return
+	}
+	if o.b.paused() {
+		w.after(o.b.resumes-w.now, "resume", o.b.name, int64(o.shard), func() { o.result(res, err) })
+		return
+	}
+	o.busy = false
+	o.sh.Result(o.moment(), res, err)
+	o.loadedYet = o.loadedYet || o.sh.Serving()
+	o.pump()
+}
+
+// end stops serving the shard.
+func (o *owner) end() {
+	if !o.over {
+		o.over = true
+		o.sh.Abandon()
+		o.b.owners[o.shard] = nil
+	}
+}
+
+// loseSession takes all ownership away; the broker notices after a while, and
+// goes on as before until then.
+func (b *broker) loseSession(notices time.Duration) {
+	if b.down {
+		return
+	}
+	w, lost := b.w, b.session
+	w.store.ExpireSession(lost, false)
+	w.after(notices, "notice", b.name, 0, func() {
+		if b.down || b.session != lost {
+			return
+		}
+		w.store.ExpireSession(lost, true)
+		for _, o := range b.owners {
+			if o != nil {
+				o.end()
+			}
+		}
+		b.connect()
+	})
+}
+
+// crash ends the broker; its ownership ends later, as its session does.
+func (b *broker) crash(back time.Duration) {
+	if b.down {
+		return
+	}
+	w, lost := b.w, b.session
+	b.down = true
+	for id, o := range b.owners {
+		if o != nil {
+			o.over = true
+			b.owners[id] = nil
+		}
+	}
+	w.after(w.between(0, 3*time.Second), "expire", b.name, 0, func() { w.store.ExpireSession(lost, true) })
+	w.after(back, "boot", b.name, 0, func() {
+		b.down = false
+		b.origin = w.between(time.Second, 1000*time.Hour)
+		b.connect()
+	})
+}

@@ -1,0 +1,192 @@
+package simulations
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// chaos does one harmful thing now and then, of those that the run has.
+func (w *World) chaos() {
+	if w.healed {
+		return
+	}
+	w.after(w.between(20*time.Millisecond, 600*time.Millisecond), "chaos", "", 0, w.chaos)
+	if hook := w.cfg.Hooks.Tick; hook != nil {
+		hook(w)
+	}
+	f := &w.cfg.Faults
+	s := w.sites[w.rng.IntN(len(w.sites))]
+	b := w.brokers[w.rng.IntN(len(w.brokers))]
+	pause := w.between(10*time.Millisecond, 5*time.Second)
+	switch w.rng.IntN(12) {
+	case 0:
+		w.when(f.Crash, func() { w.anyProcess(s).crash() })
+	case 1:
+		w.when(f.Rival, s.rival)
+	case 2:
+		w.when(f.Stop && w.rng.IntN(2) == 0, func() { w.anyProcess(s).stop() })
+	case 3:
+		w.when(f.PauseHolder, func() { w.anyProcess(s).resumes = w.now + pause })
+	case 4:
+		w.when(f.PauseBroker, func() { b.resumes = w.now + pause })
+	case 5:
+		w.when(f.LoseSession, func() { b.loseSession(pause) })
+	case 6:
+		w.when(f.CrashBroker, func() { b.crash(pause) })
+	case 7:
+		w.when(f.Cut, func() { s.cutTo = w.now + pause })
+	case 8:
+		w.when(f.ChangePolicy, w.changePolicy)
+	case 9:
+		w.when(f.Attest, func() { w.attest(false) })
+	default:
+		w.release()
+	}
+	if s.current == nil || !s.current.alive {
+		s.restartSoon()
+	}
+}
+
+func (w *World) when(on bool, do func()) {
+	if on {
+		do()
+	}
+}
+
+// anyProcess is one of the site's living processes, mostly the current one. A
+// dead one takes no harm.
+func (w *World) anyProcess(s *site) *process {
+	var living []*process
+	for _, p := range s.procs {
+		if p.alive {
+			living = append(living, p)
+		}
+	}
+	if len(living) == 0 {
+		return &process{w: w, site: s}
+	}
+	return living[w.rng.IntN(len(living))]
+}
+
+// changePolicy writes another version of some policy.
+func (w *World) changePolicy() {
+	at := w.rng.IntN(len(w.keys))
+	p := drawPolicy(w.rng, w.keys[at].Operation)
+	p.Rule.Version = w.cfg.Policies[at].Rule.Version + 1
+	w.SetPolicy(at, p)
+}
+
+// SetPolicy puts a new version of a budget's policy in force, and hints the
+// brokers.
+func (w *World) SetPolicy(at int, p lease.Policy) {
+	w.stats.Policies++
+	w.cfg.Policies = slices.Clone(w.cfg.Policies)
+	w.cfg.Policies[at] = p
+	w.judges[at].Written(w.now, p.Rule)
+	w.putPolicy(p)
+	w.hintPolicies()
+}
+
+func (w *World) hintPolicies() {
+	for _, b := range w.brokers {
+		w.deliver("policies", b.name, 0, func() {
+			for _, o := range b.owners {
+				if o != nil {
+					o.sh.PoliciesChanged()
+					o.soon()
+				}
+			}
+		})
+	}
+}
+
+func (w *World) putPolicy(p lease.Policy) {
+	txn := store.Txn{Then: []store.Op{{Kind: store.OpPut, Key: w.layout.Policy(p.Operation), Value: record.Encode(p)}}}
+	if err := p.Validate(); err != nil {
+		w.failf("policy: %v", err)
+	}
+	if _, err := w.store.Apply(txn); err != nil {
+		w.failf("policy: %v", err)
+	}
+}
+
+// attest is the operator: all grants of epochs whose process is dead, or one of
+// them, are resolved. An epoch that is still the current one is retired first.
+func (w *World) attest(all bool) {
+	var dead []record.Grant
+	for _, g := range w.sortedGrants() {
+		if w.gone(g) || w.cfg.Hooks.AttestLiving {
+			dead = append(dead, g)
+		}
+	}
+	if len(dead) > 0 && !all {
+		at := w.rng.IntN(len(dead))
+		dead = dead[at : at+1]
+	}
+	for _, g := range dead {
+		w.stats.Attested++
+		h := lease.Holder{Region: g.Region, Instance: g.Instance}
+		if reg, revision := w.registration(h); reg.Epoch == g.Epoch && !reg.Retired {
+			reg.Retired = true
+			w.putRegistration(h, reg, revision)
+		}
+		w.resolve(g)
+	}
+}
+
+// resolve sends an attestation to whoever serves the shard.
+func (w *World) resolve(g record.Grant) {
+	id, err := lease.ParseGrantID(g.ID)
+	if err != nil {
+		w.failf("%v", err)
+		return
+	}
+	w.deliver("resolve", g.ID, 0, func() {
+		b := w.route(id.Shard)
+		if o := b.owners[id.Shard]; o != nil && !b.paused() {
+			o.sh.Resolve(shard.Resolution{GrantID: id, Key: g.Key(), By: "operator", Because: "the machine is gone"}, func(shard.Resolved, error) {})
+			o.soon()
+		}
+	})
+}
+
+// gone says that no process of the grant's epoch runs or can ever resume.
+func (w *World) gone(g record.Grant) bool {
+	for _, p := range w.processesOf(g) {
+		if p.alive {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) processesOf(g record.Grant) []*process {
+	var ps []*process
+	for _, s := range w.sites {
+		for _, p := range s.procs {
+			if s.holder.Region == g.Region && s.holder.Instance == g.Instance && p.epoch == g.Epoch {
+				ps = append(ps, p)
+			}
+		}
+	}
+	return ps
+}
+
+// sortedGrants are all grants in the store, in order of their keys.
+func (w *World) sortedGrants() []record.Grant {
+	keys := make([]string, 0, len(w.mirror.grants))
+	for key := range w.mirror.grants {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	grants := make([]record.Grant, len(keys))
+	for i, key := range keys {
+		grants[i] = w.mirror.grants[key]
+	}
+	return grants
+}

@@ -1,0 +1,134 @@
+package simulations
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// settle is how long a healthy world gets to put itself in order: a list of
+// grants and the accounts that follow from it, idle budgets closed, requests
+// that hang answered.
+const settle = 30 * time.Second
+
+// heal stops all faults, and checks that the world puts itself in order: unknown
+// credit is resolved wherever it is proven, nothing is reserved beyond what is
+// held, and whoever waits is served.
+func (w *World) heal() {
+	w.healed = true
+	for _, s := range w.sites {
+		s.cutTo = 0
+		s.supervise()
+	}
+	for len(w.stash) > 0 {
+		w.release()
+	}
+	w.hintPolicies()
+	w.RunUntil(w.now + settle/2)
+	w.quiet = true
+	w.RunUntil(w.now + settle)
+	w.checkResolved()
+	w.attest(true)
+	w.RunUntil(w.now + settle/3)
+	if grants := w.sortedGrants(); w.fail == nil {
+		for _, g := range grants {
+			if w.gone(g) {
+				w.failf("grant %s stays although its end was attested", g.ID)
+			}
+		}
+	}
+	w.checkServed()
+}
+
+// supervise keeps one process of the site running.
+func (s *site) supervise() {
+	s.w.after(500*time.Millisecond, "supervise", s.holder.Region, 0, s.supervise)
+	if s.serving() == nil {
+		s.start()
+	}
+}
+
+// serving is the site's living process with the highest epoch.
+func (s *site) serving() *process {
+	var best *process
+	for _, p := range s.procs {
+		if p.alive && (best == nil || p.epoch > best.epoch) {
+			best = p
+		}
+	}
+	return best
+}
+
+// checkResolved looks at all grants that are left.
+func (w *World) checkResolved() {
+	for _, g := range w.sortedGrants() {
+		if w.fail != nil {
+			return
+		}
+		outstanding := g.Issued - g.Spent - g.Returned
+		for _, p := range w.processesOf(g) {
+			switch {
+			case p.alive && p.mgr != nil && !p.mgr.Fenced():
+				if id, unspent := p.mgr.Held(g.Key()); id != g.ID || unspent != outstanding {
+					w.failf("%s holds %d of grant %q, but of %s %d stay reserved", p.name, unspent, id, g.ID, outstanding)
+				}
+			case p.alive:
+				w.failf("%s was replaced and its grant %s stays", p.name, g.ID)
+			case p.clean:
+				w.failf("%s has ended in order and its grant %s stays", p.name, g.ID)
+			case w.provable(p, g):
+				w.failf("the journal of %s proves its grant %s, which stays", p.name, g.ID)
+			}
+		}
+	}
+}
+
+// provable says that the process which runs now has opened a journal that proves
+// the grant.
+func (w *World) provable(p *process, g record.Grant) bool {
+	now := p.site.serving()
+	if now == nil {
+		return false
+	}
+	id, _ := lease.ParseGrantID(g.ID)
+	for _, past := range now.past {
+		if past.Epoch == p.epoch {
+			fence := w.mirror.fences[p.site.holder][id.Shard]
+			return past.Counter >= fence.Counter(past.Epoch)
+		}
+	}
+	return false
+}
+
+// checkServed lets one check wait at every site and budget, until it is
+// admitted.
+func (w *World) checkServed() {
+	var waits []string
+	for _, s := range w.sites {
+		p := s.serving()
+		if w.fail != nil {
+			return
+		}
+		if p == nil || p.mgr == nil {
+			w.failf("%s has not come back", s.holder)
+			return
+		}
+		for key, policy := range w.cfg.Policies {
+			if policy.Rule.Refill.Tokens == 0 || policy.Rule.ShareCap() == 0 {
+				continue
+			}
+			name := p.name + " " + policy.Operation
+			waits = append(waits, name)
+			p.await(key, 1, func(pb.Reason) {
+				waits = slices.DeleteFunc(waits, func(other string) bool { return other == name })
+			})
+		}
+	}
+	w.RunUntil(w.now + settle)
+	if w.fail == nil && len(waits) > 0 {
+		w.failf("still waiting after %v: %v", settle, waits)
+	}
+}

@@ -1,0 +1,288 @@
+package simulations
+
+import (
+	"strings"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// mirror follows the store, transaction by transaction, and checks each.
+type mirror struct {
+	w       *World
+	grants  map[string]record.Grant // by key in the store
+	ledgers map[lease.Key]*book
+	fences  map[lease.Holder][]lease.Fence // by shard
+	newest  []lease.GrantID                // by shard
+	clock   []int64                        // by shard
+	// Of the transaction at hand: budgets that it touches, grants that it opens.
+	touched []*book
+	opened  []lease.GrantID
+}
+
+// book is one budget in the store.
+type book struct {
+	index  int // of the key
+	stored record.Budget
+	exists bool
+	// dropped: it had a record, which went. The next one starts from a full
+	// budget, under whatever policy is in force then; the judge has an eye on
+	// that.
+	dropped bool
+	ledger  *lease.Ledger // of the newest transaction; stays when the record goes
+}
+
+func newMirror(w *World) *mirror {
+	return &mirror{
+		w: w, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, fences: map[lease.Holder][]lease.Fence{},
+		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards),
+	}
+}
+
+// applied takes a transaction that the store has applied.
+func (m *mirror) applied(txn store.Txn) {
+	m.touched, m.opened = m.touched[:0], m.opened[:0]
+	for i := range txn.Then {
+		if op := &txn.Then[i]; op.Kind == store.OpPut || op.Kind == store.OpDelete {
+			m.op(op)
+		}
+	}
+	for _, id := range m.opened {
+		if id.Compare(m.newest[id.Shard]) > 0 {
+			m.newest[id.Shard] = id
+		}
+	}
+	for _, b := range m.touched {
+		m.check(b)
+	}
+}
+
+func (m *mirror) op(op *store.Op) {
+	rest, ok := strings.CutPrefix(op.Key, m.w.layout.Shards())
+	if !ok {
+		return
+	}
+	kv := store.KeyValue{Key: op.Key, Value: op.Value}
+	switch kind, _, _ := strings.Cut(rest[len("000/"):], "/"); kind {
+	case "head":
+		m.head(lease.GrantID{}, kv)
+	case "budgets":
+		m.budget(op, kv)
+	case "grants":
+		m.grant(op, kv)
+	case "fences":
+		m.fence(kv)
+	}
+}
+
+func decode[T any](w *World, kv store.KeyValue) T {
+	r, err := record.Decode[T](kv)
+	if err != nil {
+		w.failf("%v", err)
+	}
+	return r
+}
+
+// head holds that ledger time is never ahead of real time and never steps back.
+func (m *mirror) head(_ lease.GrantID, kv store.KeyValue) {
+	for id := range m.clock {
+		if kv.Key != m.w.layout.Head(uint32(id)) {
+			continue
+		}
+		h := decode[record.Head](m.w, kv)
+		if h.ClockNs < m.clock[id] || h.ClockNs > int64(m.w.now) {
+			m.w.failf("ledger time of shard %d is %d after %d, at %d of real time", id, h.ClockNs, m.clock[id], int64(m.w.now))
+		}
+		m.clock[id] = h.ClockNs
+	}
+}
+
+func (m *mirror) budget(op *store.Op, kv store.KeyValue) {
+	if op.Kind == store.OpDelete {
+		for _, b := range m.ledgers {
+			if m.w.layout.Budget(m.shard(b), b.ledger.Key) == op.Key {
+				m.dropped(b)
+			}
+		}
+		return
+	}
+	stored := decode[record.Budget](m.w, kv)
+	b := m.book(lease.Key{Account: stored.Account, Operation: stored.Operation})
+	if b == nil {
+		m.w.failf("a record of an unknown budget at %s", op.Key)
+		return
+	}
+	b.stored, b.exists = stored, true
+	m.touch(b)
+}
+
+func (m *mirror) shard(b *book) uint32 { return lease.ShardOf(b.ledger.Key, m.w.cfg.Shards) }
+
+func (m *mirror) touch(b *book) {
+	for _, other := range m.touched {
+		if other == b {
+			return
+		}
+	}
+	m.touched = append(m.touched, b)
+}
+
+// book is the budget's; nil for a key that the world does not have.
+func (m *mirror) book(key lease.Key) *book {
+	b := m.ledgers[key]
+	for i, own := range m.w.keys {
+		if b == nil && own == key {
+			b = &book{index: i, ledger: &lease.Ledger{Key: key}}
+			m.ledgers[key] = b
+		}
+	}
+	return b
+}
+
+// dropped holds that a record goes only when it says what no record says.
+func (m *mirror) dropped(b *book) {
+	b.exists, b.dropped = false, true
+	l := b.ledger.Clone()
+	now := lease.Time(m.w.now)
+	if wait, ok := l.Rule.Refill.Wait(l.Rule.Capacity - l.Available - l.Reserved()); ok {
+		l.Advance(min(now, l.Updated.Add(wait))) // full from here on: a cut is made up for
+	}
+	l.Advance(now)
+	if !l.Full() {
+		m.w.failf("the record of a budget was dropped that is not full: %v", &l)
+	}
+}
+
+func (m *mirror) grant(op *store.Op, kv store.KeyValue) {
+	if op.Kind == store.OpDelete {
+		was, ok := m.grants[op.Key]
+		delete(m.grants, op.Key)
+		if b := m.book(was.Key()); ok && b != nil {
+			m.touch(b)
+		}
+		return
+	}
+	g := decode[record.Grant](m.w, kv)
+	if _, known := m.grants[op.Key]; !known {
+		id, err := lease.ParseGrantID(g.ID)
+		if err != nil || int(id.Shard) >= len(m.newest) {
+			m.w.failf("grant %q: %v", g.ID, err)
+			return
+		}
+		if id.Compare(m.newest[id.Shard]) <= 0 {
+			m.w.failf("grant ID %v is used again after %v", id, m.newest[id.Shard])
+		}
+		m.opened = append(m.opened, id)
+	}
+	m.grants[op.Key] = g
+	if b := m.book(g.Key()); b != nil {
+		m.touch(b)
+	}
+}
+
+func (m *mirror) fence(kv store.KeyValue) {
+	f := decode[record.Fence](m.w, kv).Fence()
+	if m.fences[f.Holder] == nil {
+		m.fences[f.Holder] = make([]lease.Fence, m.w.cfg.Shards)
+	}
+	for id := range m.w.cfg.Shards {
+		if kv.Key != m.w.layout.Fence(id, f.Holder) {
+			continue
+		}
+		if was := m.fences[f.Holder][id]; f.MinEpoch < was.MinEpoch {
+			m.w.failf("%v was unfenced from %d to %d", f.Holder, was.MinEpoch, f.MinEpoch)
+		}
+		m.fences[f.Holder][id] = f
+	}
+}
+
+// check holds the budget's new state against its last one, and against what the
+// processes could still spend.
+func (m *mirror) check(b *book) {
+	var grants []record.Grant
+	for _, path := range b.stored.Grants {
+		g, ok := m.grants[m.w.layout.Grants(m.shard(b))+path]
+		if !ok {
+			m.w.failf("%s lists grant %s, which is not stored", b.stored.Operation, path)
+			return
+		}
+		grants = append(grants, g)
+	}
+	l, err := b.stored.Ledger(grants)
+	if err != nil {
+		m.w.failf("after a commit: %v", err)
+		return
+	}
+	if before := b.ledger; before.Rule.Version > 0 && !b.dropped {
+		if err := lease.CheckStep(before, &l); err != nil {
+			m.w.failf("after a commit: %v", err)
+		}
+	}
+	b.ledger, b.dropped = &l, false
+	m.w.judges[b.index].Ledger(m.w.now, &l)
+	m.held(b)
+}
+
+// checkHeld checks what the process holds of all its budgets.
+func (m *mirror) checkHeld(p *process) {
+	if !p.alive || p.mgr == nil {
+		return
+	}
+	for i, own := range p.budgets {
+		if own != nil {
+			if b := m.ledgers[m.w.keys[i]]; b != nil {
+				m.held(b)
+			}
+		}
+	}
+}
+
+// holding is what processes could still spend of one grant.
+type holding struct {
+	grant  string
+	tokens int64
+}
+
+// held holds that the true unspent credit of each grant, over all processes that
+// live, is reserved.
+func (m *mirror) held(b *book) {
+	var room [8]holding
+	held := room[:0]
+	for _, s := range m.w.sites {
+		for _, p := range s.procs {
+			if !p.alive || p.mgr == nil || p.budgets[b.index] == nil {
+				continue
+			}
+			id, unspent := p.mgr.Held(m.w.keys[b.index])
+			if credit := p.budgets[b.index].Credit(); credit > unspent {
+				m.w.failf("%s can spend %d of grant %q, of which it has %d", p.name, credit, id, unspent)
+			}
+			held = addHolding(held, id, unspent)
+		}
+	}
+	for _, h := range held {
+		var reserved int64
+		if id, err := lease.ParseGrantID(h.grant); err == nil && b.exists {
+			if g := b.ledger.Grant(id); g != nil {
+				reserved = g.Outstanding()
+			}
+		}
+		if h.tokens > reserved {
+			m.w.failf("%d tokens of grant %s are unspent in regions, %d are reserved: %v", h.tokens, h.grant, reserved, b.ledger)
+		}
+	}
+}
+
+func addHolding(held []holding, grant string, tokens int64) []holding {
+	if tokens == 0 {
+		return held
+	}
+	for i := range held {
+		if held[i].grant == grant {
+			held[i].tokens += tokens
+			return held
+		}
+	}
+	return append(held, holding{grant, tokens})
+}
