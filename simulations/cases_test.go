@@ -76,17 +76,16 @@ func TestCase06WallClocks(t *testing.T) {
 // Broker down, three regions, B 90: the total stays at 90 or below.
 func TestCase07BrokerDownThreeRegions(t *testing.T) {
 	s := newScript(t, 3, bucket(90, 0), nil)
-	var got []*outcome
 	for range 5 {
 		for site := range 3 {
-			got = append(got, s.check(site, 4))
+			s.check(site, 4)
 		}
 		s.pass(100 * time.Millisecond)
 	}
 	s.brokersDown(time.Minute)
 	for range 100 {
 		for site := range 3 {
-			got = append(got, s.check(site, 1))
+			s.check(site, 1)
 		}
 		s.pass(50 * time.Millisecond)
 	}
@@ -96,7 +95,7 @@ func TestCase07BrokerDownThreeRegions(t *testing.T) {
 	s.pass(2 * time.Minute)
 	for range 100 {
 		for site := range 3 {
-			got = append(got, s.check(site, 1))
+			s.check(site, 1)
 		}
 		s.pass(100 * time.Millisecond)
 	}

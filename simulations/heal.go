@@ -27,12 +27,12 @@ func (w *World) heal() {
 		w.release()
 	}
 	w.hintPolicies()
-	w.RunUntil(w.now + settle/2)
+	_ = w.RunUntil(w.now + settle/2) // a failure stays with the world
 	w.quiet = true
-	w.RunUntil(w.now + settle)
+	_ = w.RunUntil(w.now + settle)
 	w.checkResolved()
 	w.attest(true)
-	w.RunUntil(w.now + settle/3)
+	_ = w.RunUntil(w.now + settle/3)
 	if grants := w.sortedGrants(); w.fail == nil {
 		for _, g := range grants {
 			if w.gone(g) {
@@ -127,7 +127,7 @@ func (w *World) checkServed() {
 			})
 		}
 	}
-	w.RunUntil(w.now + settle)
+	_ = w.RunUntil(w.now + settle)
 	if w.fail == nil && len(waits) > 0 {
 		w.failf("still waiting after %v: %v", settle, waits)
 	}

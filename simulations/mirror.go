@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tokenlease/tokenlease/broker/record"
@@ -120,12 +121,9 @@ func (m *mirror) budget(op *store.Op, kv store.KeyValue) {
 func (m *mirror) shard(b *book) uint32 { return lease.ShardOf(b.ledger.Key, m.w.cfg.Shards) }
 
 func (m *mirror) touch(b *book) {
-	for _, other := range m.touched {
-		if other == b {
-			return
-		}
+	if !slices.Contains(m.touched, b) {
+		m.touched = append(m.touched, b)
 	}
-	m.touched = append(m.touched, b)
 }
 
 // book is the budget's; nil for a key that the world does not have.

@@ -84,7 +84,8 @@ func (p *process) register(replaces uint64) {
 			b := w.brokers[w.rng.IntN(len(w.brokers))]
 			b.register(p.site.holder, req, func(resp *pb.RegisterResponse) {
 				w.deliver("registered", p.name, int64(resp.GetCurrentEpoch()), func() {
-					answered = p.registered(resp, answered)
+					p.registered(resp, answered)
+					answered = true
 				})
 			})
 		})
@@ -98,18 +99,17 @@ func (p *process) register(replaces uint64) {
 
 // registered takes the answer to a registration. A refusal names the epoch to
 // replace.
-func (p *process) registered(resp *pb.RegisterResponse, answered bool) bool {
+func (p *process) registered(resp *pb.RegisterResponse, answered bool) {
 	w := p.w
 	switch {
 	case !p.alive || p.epoch > 0 || answered:
-		return true
+		return
 	case !resp.GetRegistered():
 		w.after(w.latency(), "replace", p.name, int64(resp.GetCurrentEpoch()), func() { p.register(resp.GetCurrentEpoch()) })
-		return true
+		return
 	}
 	p.epoch = resp.GetCurrentEpoch()
 	w.after(w.latency(), "begin", p.name, int64(p.epoch), p.begin)
-	return true
 }
 
 // begin records the epoch in the journal, before anything is asked for, and

@@ -40,7 +40,6 @@ type World struct {
 	keys    []lease.Key
 	judges  []*Judge
 	stash   []func() // messages held back for long
-	writes  int      // policies written
 	nonces  int
 	disks   int
 	stats   Stats
@@ -129,7 +128,7 @@ func (w *World) Err() error { return w.fail }
 // Run goes through the faulty phase and the healing, and returns what was found
 // broken.
 func (w *World) Run() error {
-	w.RunUntil(w.cfg.Chaos)
+	_ = w.RunUntil(w.cfg.Chaos) // likewise
 	if w.fail == nil {
 		w.heal()
 	}
@@ -148,7 +147,7 @@ func (w *World) RunUntil(end time.Duration) error {
 }
 
 func (w *World) step() {
-	e := heap.Pop(&w.events).(*event)
+	e := heap.Pop(&w.events).(*event) //nolint:errcheck // the heap holds nothing else
 	w.now = e.at
 	w.trace[w.steps%traceLength] = *e
 	w.steps++
@@ -246,7 +245,7 @@ func (h eventHeap) Less(i, j int) bool {
 
 func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) }
+func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) } //nolint:errcheck // likewise
 
 func (h *eventHeap) Pop() any {
 	old := *h
