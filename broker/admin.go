@@ -166,10 +166,12 @@ func (s adminService) ResolveGrant(ctx context.Context, req *connect.Request[pb.
 		return nil, wireError(err)
 	}
 	if local == nil {
-		return b.peers.at(remote.URL).admin.ResolveGrant(ctx, passOn(b, m))
+		resp, err := b.peers.at(remote.URL).admin.ResolveGrant(ctx, passOn(b, m))
+		return resp, relayed(ctx, err)
 	}
 	if m.GetRetireEpoch() {
-		if err := retire(ctx, b.cfg.Store, b.layout, lease.Holder{Region: r.Region, Instance: r.Instance}, r.Epoch); err != nil {
+		word := record.Audit{UnixMs: b.cfg.Clock.Now().UnixMilli(), By: m.GetAttestedBy(), Because: m.GetBecause()}
+		if err := retire(ctx, b.cfg.Store, b.layout, lease.Holder{Region: r.Region, Instance: r.Instance}, r.Epoch, word); err != nil {
 			return nil, wireError(err)
 		}
 	}

@@ -127,8 +127,14 @@ func (b *Broker) ClusterID() string { return b.cluster.ID }
 // Shards is the number of shards of the cluster.
 func (b *Broker) Shards() uint32 { return b.cluster.Shards }
 
-// Ready says that every shard has an owner that this broker knows of.
+// Ready says that every shard has an owner that this broker knows of, and that
+// it is not stopping.
 func (b *Broker) Ready() bool {
+	select {
+	case <-b.ownership.ended:
+		return false
+	default:
+	}
 	for id := range b.cluster.Shards {
 		local, remote, _ := b.ownership.route(id)
 		if local == nil && remote.URL == "" {

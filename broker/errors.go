@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/shard"
 )
 
@@ -31,6 +32,7 @@ var codes = []struct {
 	{shard.ErrUncertain, connect.CodeUnavailable},
 	{shard.ErrSetBack, connect.CodeDataLoss},
 	{shard.ErrRecord, connect.CodeDataLoss},
+	{record.ErrUnreadable, connect.CodeDataLoss},
 	{shard.ErrInvalid, connect.CodeInvalidArgument},
 	{shard.ErrGrantGone, connect.CodeNotFound},
 	{shard.ErrGrantLive, connect.CodeFailedPrecondition},

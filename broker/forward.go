@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -71,6 +72,8 @@ func (b *Broker) owner(ctx context.Context, header http.Header, id uint32) (*run
 		}
 		select {
 		case <-changed:
+		case <-b.ownership.ended:
+			return nil, record.Owner{}, ErrStopping
 		case <-timer.C:
 			return nil, record.Owner{}, ErrNoOwner
 		case <-ctx.Done():
@@ -84,4 +87,19 @@ func passOn[T any](b *Broker, msg *T) *connect.Request[T] {
 	req := connect.NewRequest(msg)
 	req.Header().Set(forwardedHeader, b.cfg.ID)
 	return req
+}
+
+// relayed is the owner's error in the form of answers. What does not come from
+// the owner, or ended there though the caller still waits, is a failure to reach
+// it: the caller asks again.
+func relayed(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return wireError(ctx.Err())
+	case connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeCanceled:
+		return err
+	}
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("the owner of the shard did not answer: %w", err))
 }

@@ -84,7 +84,7 @@ func (m *metrics) commit(took time.Duration, ops int, before, after shard.Stats,
 	}
 	m.opened.Add(float64(after.GrantsOpened - before.GrantsOpened))
 	m.ended.Add(float64(after.GrantsEnded - before.GrantsEnded))
-	m.issued.Add(float64(after.TokensIssued - before.TokensIssued))
+	m.issued.Add(float64(uint64(after.TokensIssued) - uint64(before.TokensIssued))) // the sum may wrap around
 	m.evidence.Add(float64(after.Evidence - before.Evidence))
 }
 

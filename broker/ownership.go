@@ -33,6 +33,9 @@ type ownership struct {
 
 	session store.Session
 	orphans map[uint32]time.Duration // since when a shard has no owner
+	adopted map[uint32]string        // the broker that a shard was taken in place of
+
+	ended chan struct{} // closed when run has given everything up
 
 	mu      sync.RWMutex
 	runners map[uint32]*runner
@@ -40,16 +43,23 @@ type ownership struct {
 	changed chan struct{} // closed when runners or owners change
 }
 
+// owned is a shard's ownership as it is stored.
+type owned struct {
+	record.Owner
+	revision int64 // that created the key
+}
+
 func newOwnership(cfg Config, layout record.Layout, cluster record.Cluster, obs *metrics) *ownership {
 	return &ownership{
 		cfg: cfg, layout: layout, cluster: cluster, log: cfg.Logger, obs: obs,
-		orphans: map[uint32]time.Duration{}, runners: map[uint32]*runner{},
+		orphans: map[uint32]time.Duration{}, adopted: map[uint32]string{}, ended: make(chan struct{}), runners: map[uint32]*runner{},
 		owners: map[uint32]record.Owner{}, changed: make(chan struct{}),
 	}
 }
 
 // run owns shards until ctx ends, and then gives them up in order.
 func (o *ownership) run(ctx context.Context) error {
+	defer close(o.ended)
 	defer o.giveUpAll()
 	for ctx.Err() == nil {
 		if err := o.runSession(ctx); err != nil && ctx.Err() == nil {
@@ -114,6 +124,9 @@ func (o *ownership) watch(ctx context.Context) <-chan struct{} {
 		o.each(func(s *shard.Shard, _ shard.Moment) { s.PoliciesChanged() })
 	})
 	go o.follow(ctx, o.layout.Holders(), func(events []store.Event) {
+		if events == nil {
+			o.each(func(s *shard.Shard, _ shard.Moment) { s.HoldersChanged() })
+		}
 		for _, e := range events {
 			reg, err := record.Decode[record.Registration](e.KV)
 			if e.Deleted || err != nil {
@@ -125,17 +138,21 @@ func (o *ownership) watch(ctx context.Context) <-chan struct{} {
 	return hints
 }
 
-// follow watches a prefix until ctx ends, again after each failure. After a
-// failure changes may have been missed, so it calls hint without events.
+// follow watches a prefix until ctx ends, again after each failure. What changed
+// before a watch began is not among its events, so hint is called without any
+// each time that one has begun.
 func (o *ownership) follow(ctx context.Context, prefix string, hint func([]store.Event)) {
 	key, end := record.All(prefix)
 	for ctx.Err() == nil {
 		wctx, cancel := context.WithCancel(ctx)
-		for batch := range o.cfg.Store.Watch(wctx, key, end, 0) {
-			hint(batch.Events)
+		batches := o.cfg.Store.Watch(wctx, key, end, 0)
+		hint(nil)
+		for batch := range batches {
+			if len(batch.Events) > 0 {
+				hint(batch.Events)
+			}
 		}
 		cancel()
-		hint(nil)
 		o.pause(ctx, storePause)
 	}
 }
@@ -160,17 +177,17 @@ func (o *ownership) each(f func(*shard.Shard, shard.Moment)) {
 
 // reconcile brings what is owned to what should be.
 func (o *ownership) reconcile(ctx context.Context) error {
-	brokers, err := readAll[record.Broker](ctx, o.cfg.Store, o.layout.Brokers())
+	var brokers []record.Broker
+	err := readAll(ctx, o.cfg.Store, o.layout.Brokers(), func(b record.Broker, _ store.KeyValue) { brokers = append(brokers, b) })
 	if err != nil {
 		return err
 	}
-	list, err := readAll[record.Owner](ctx, o.cfg.Store, o.layout.Owners())
+	owners := map[uint32]owned{}
+	err = readAll(ctx, o.cfg.Store, o.layout.Owners(), func(owner record.Owner, kv store.KeyValue) {
+		owners[owner.Shard] = owned{Owner: owner, revision: kv.CreateRevision}
+	})
 	if err != nil {
 		return err
-	}
-	owners := make(map[uint32]record.Owner, len(list))
-	for _, owner := range list {
-		owners[owner.Shard] = owner
 	}
 	o.reap()
 	for id := range o.cluster.Shards {
@@ -183,21 +200,45 @@ func (o *ownership) reconcile(ctx context.Context) error {
 }
 
 // settle decides about one shard. owners is corrected where it changes.
-func (o *ownership) settle(ctx context.Context, id uint32, owners map[uint32]record.Owner, wanted string) error {
-	owner, owned := owners[id]
-	if owned {
+func (o *ownership) settle(ctx context.Context, id uint32, owners map[uint32]owned, wanted string) error {
+	owner, held := owners[id]
+	if held && owner.BrokerID == o.cfg.ID && o.runner(id) == nil {
+		if err := o.disown(ctx, id, owner.revision); err != nil {
+			return err
+		}
+		delete(owners, id)
+		held = false
+	}
+	if held {
 		delete(o.orphans, id)
 	}
 	mine := wanted == o.cfg.ID
 	switch {
-	case o.runner(id) != nil && owned && !mine && wanted != "":
+	case o.runner(id) != nil && held && !mine && wanted != "" && wanted != o.adopted[id]:
 		o.log.Info("giving up a shard to the broker it belongs to", "shard", id, "broker", wanted)
 		o.giveUp(ctx, id)
 		delete(owners, id)
-	case owned && owner.BrokerID == o.cfg.ID && o.runner(id) == nil:
-		// Left from an earlier session of this broker: it goes with that session.
-	case !owned && (mine || o.ownerless(id) >= adoptAfter):
+	case !held && mine:
+		delete(o.adopted, id)
 		return o.acquire(ctx, id, owners)
+	case !held && o.ownerless(id) >= adoptAfter:
+		o.adopted[id] = wanted // kept until it belongs to yet another
+		return o.acquire(ctx, id, owners)
+	}
+	return nil
+}
+
+// disown deletes an ownership of this broker under which nothing runs: it is
+// left from an earlier session, or from an acquisition of unknown outcome. Kept,
+// it would keep the shard from everybody for as long as its session lives.
+func (o *ownership) disown(ctx context.Context, id uint32, revision int64) error {
+	key := o.layout.Owner(id)
+	_, err := o.cfg.Store.Txn(ctx, store.Txn{
+		If:   []store.Compare{{Key: key, Target: store.CreateRevision, Revision: revision}},
+		Then: []store.Op{{Kind: store.OpDelete, Key: key}},
+	})
+	if err != nil {
+		return fmt.Errorf("a left ownership of shard %d cannot be deleted: %w", id, err)
 	}
 	return nil
 }
@@ -215,7 +256,7 @@ func (o *ownership) ownerless(id uint32) time.Duration {
 
 // acquire creates the ownership key, if there is none, and runs the shard under
 // the revision that created it.
-func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]record.Owner) error {
+func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]owned) error {
 	key := o.layout.Owner(id)
 	me := record.Owner{Shard: id, BrokerID: o.cfg.ID, URL: o.cfg.AdvertiseURL}
 	res, err := o.cfg.Store.Txn(ctx, store.Txn{
@@ -237,7 +278,7 @@ func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]re
 	o.runners[id] = r
 	o.mu.Unlock()
 	delete(o.orphans, id)
-	owners[id] = me
+	owners[id] = owned{Owner: me, revision: res.Revision}
 	o.obs.acquired.Inc()
 	o.log.Info("shard acquired", "shard", id)
 	go r.run()
@@ -253,13 +294,8 @@ func (o *ownership) giveUp(ctx context.Context, id uint32) {
 	}
 	r.halt()
 	o.obs.released.Inc()
-	key := o.layout.Owner(id)
-	_, err := o.cfg.Store.Txn(ctx, store.Txn{
-		If:   []store.Compare{{Key: key, Target: store.CreateRevision, Revision: r.shard.OwnerRevision()}},
-		Then: []store.Op{{Kind: store.OpDelete, Key: key}},
-	})
-	if err != nil {
-		o.log.Warn("the ownership key could not be deleted; it goes with the session", "shard", id, "error", err)
+	if err := o.disown(ctx, id, r.shard.OwnerRevision()); err != nil {
+		o.log.Warn("a shard was given up, but nobody can take it yet; trying again", "shard", id, "error", err)
 	}
 }
 
@@ -330,9 +366,12 @@ func (o *ownership) remove(id uint32) *runner {
 	return r
 }
 
-func (o *ownership) publish(owners map[uint32]record.Owner) {
+func (o *ownership) publish(owners map[uint32]owned) {
 	o.mu.Lock()
-	o.owners = owners
+	o.owners = make(map[uint32]record.Owner, len(owners))
+	for id, owner := range owners {
+		o.owners[id] = owner.Owner
+	}
 	o.mu.Unlock()
 	o.notify()
 	o.obs.owned.Set(float64(o.count()))
@@ -379,19 +418,18 @@ func preferred(id uint32, brokers []record.Broker) string {
 }
 
 // readAll reads and decodes everything under a prefix.
-func readAll[T any](ctx context.Context, st store.Store, prefix string) ([]T, error) {
+func readAll[T any](ctx context.Context, st store.Store, prefix string, take func(T, store.KeyValue)) error {
 	key, end := record.All(prefix)
 	res, err := st.Range(ctx, store.RangeRequest{Key: key, End: end})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := make([]T, 0, len(res.KVs))
 	for _, kv := range res.KVs {
 		value, err := record.Decode[T](kv)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, value)
+		take(value, kv)
 	}
-	return all, nil
+	return nil
 }

@@ -64,12 +64,12 @@ func readRegistration(ctx context.Context, txn func(context.Context, store.Txn) 
 	return reg, kv.ModRevision, err
 }
 
-// confirmRegistration writes next if it differs, provided that the registration
-// is still what was seen; false when it is not.
-func confirmRegistration(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), key string, revision int64, seen, next record.Registration) (bool, error) {
+// confirmRegistration writes next if it differs, and what goes with it, provided
+// that the registration is still what was seen; false when it is not.
+func confirmRegistration(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), key string, revision int64, seen, next record.Registration, with ...store.Op) (bool, error) {
 	t := store.Txn{If: []store.Compare{{Key: key, Target: store.ModRevision, Revision: revision}}}
 	if next != seen {
-		t.Then = []store.Op{{Kind: store.OpPut, Key: key, Value: record.Encode(next)}}
+		t.Then = append(with, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(next)})
 	}
 	res, err := txn(ctx, t)
 	if err != nil {
@@ -79,8 +79,9 @@ func confirmRegistration(ctx context.Context, txn func(context.Context, store.Tx
 }
 
 // retire marks the holder's current epoch as gone by attestation, if it is
-// still epoch. It is safe to repeat.
-func retire(ctx context.Context, st store.Store, layout record.Layout, h lease.Holder, epoch uint64) error {
+// still epoch, and records in the same transaction whose word that is. It is
+// safe to repeat.
+func retire(ctx context.Context, st store.Store, layout record.Layout, h lease.Holder, epoch uint64, word record.Audit) error {
 	key := layout.Holder(h)
 	for {
 		seen, revision, err := readRegistration(ctx, st.Txn, key)
@@ -89,7 +90,11 @@ func retire(ctx context.Context, st store.Store, layout record.Layout, h lease.H
 		}
 		next := seen
 		next.Retired = true
-		done, err := confirmRegistration(ctx, st.Txn, key, revision, seen, next)
+		word.Action, word.Subject, word.Before, word.After = "holders.retire", h.String(), seen, next
+		audit := store.Op{
+			Kind: store.OpPut, Key: layout.Audit(word.UnixMs, fmt.Sprintf("%s-%v-%d", word.Action, h, epoch)), Value: record.Encode(word),
+		}
+		done, err := confirmRegistration(ctx, st.Txn, key, revision, seen, next, audit)
 		if err != nil || done {
 			return err
 		}

@@ -14,7 +14,8 @@ const (
 	maxInbox = 8192
 	// commitTimeout bounds one transaction. After it the outcome is unknown.
 	commitTimeout = 5 * time.Second
-	// storePause is the pause after a transaction that failed.
+	// storePause is the pause after a transaction that failed, and between
+	// attempts to read a shard whose records cannot be read.
 	storePause = 50 * time.Millisecond
 )
 
@@ -100,11 +101,13 @@ func (r *runner) commit(txn store.Txn) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	start := r.clock.Mono()
 	before := r.shard.Stats()
+	loading := !r.shard.Serving()
 	res, err := r.store.Txn(ctx, txn)
 	cancel()
 	r.shard.Result(r.moment(), res, err)
 	r.obs.commit(r.clock.Mono()-start, len(txn.Then), before, r.shard.Stats(), err)
-	if err != nil {
+	unreadable := loading && !r.shard.Serving() && !r.shard.Lost()
+	if err != nil || unreadable {
 		timer := r.clock.Timer(storePause)
 		defer timer.Stop()
 		select {
@@ -121,6 +124,14 @@ func (r *runner) submit(f func(*shard.Shard, shard.Moment)) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// insist hands f to the loop, and waits for room if it must.
+func (r *runner) insist(f func(*shard.Shard, shard.Moment)) {
+	select {
+	case r.inbox <- f:
+	case <-r.stopped:
 	}
 }
 
@@ -154,7 +165,7 @@ func ask[T any](ctx context.Context, r *runner, start func(*shard.Shard, shard.M
 	case a := <-answer:
 		return a.value, a.err
 	case <-ctx.Done():
-		r.submit(func(*shard.Shard, shard.Moment) {
+		r.insist(func(*shard.Shard, shard.Moment) {
 			if cancel != nil {
 				cancel()
 			}

@@ -50,7 +50,8 @@ func (s brokerService) Sync(ctx context.Context, req *connect.Request[pb.SyncReq
 		return nil, wireError(err)
 	}
 	if local == nil {
-		return b.peers.at(remote.URL).broker.Sync(ctx, passOn(b, req.Msg))
+		resp, err := b.peers.at(remote.URL).broker.Sync(ctx, passOn(b, req.Msg))
+		return resp, relayed(ctx, err)
 	}
 	resp, err := local.sync(ctx, req.Msg)
 	if err != nil {
@@ -75,6 +76,9 @@ func (b *Broker) checkShard(req *pb.SyncRequest) error {
 		}
 	}
 	for _, c := range req.GetCloses() {
+		if c.GetKey() == nil {
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("a close of the request does not name its budget, without which %.40q would look as if it were gone", c.GetGrantId()))
+		}
 		if wrong(c.GetKey()) {
 			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("a close of the request does not belong to shard %d", req.GetShard()))
 		}
@@ -102,14 +106,15 @@ func (s brokerService) Watch(ctx context.Context, req *connect.Request[pb.WatchR
 func (b *Broker) relayWatch(ctx context.Context, url string, req *pb.WatchRequest, stream *connect.ServerStream[pb.WatchResponse]) error {
 	from, err := b.peers.at(url).broker.Watch(ctx, passOn(b, req))
 	if err != nil {
-		return err
+		return relayed(ctx, err)
 	}
+	defer func() { _ = from.Close() }()
 	for from.Receive() {
 		if err := stream.Send(from.Msg()); err != nil {
 			return err
 		}
 	}
-	return from.Err()
+	return relayed(ctx, from.Err())
 }
 
 // watch sends the shard's hints until the caller leaves or the shard does. A
@@ -128,14 +133,20 @@ func (b *Broker) watch(ctx context.Context, r *runner, req *pb.WatchRequest, str
 		}
 	}
 	var sub *shard.Subscription
-	if !r.submit(func(s *shard.Shard, _ shard.Moment) { sub = s.Subscribe(holder, req.GetEpoch(), notify) }) {
+	subscribed := make(chan struct{})
+	if !r.submit(func(s *shard.Shard, _ shard.Moment) {
+		sub = s.Subscribe(holder, req.GetEpoch(), notify)
+		close(subscribed)
+	}) {
 		return wireError(ErrOverloaded)
 	}
-	defer r.submit(func(s *shard.Shard, _ shard.Moment) { s.Unsubscribe(sub) })
+	defer r.insist(func(s *shard.Shard, _ shard.Moment) { s.Unsubscribe(sub) })
 	for {
 		beat := b.cfg.Clock.Timer(watchBeat)
 		next := &pb.WatchResponse{}
 		select {
+		case <-subscribed: // told at once, so that the caller knows what it may have missed
+			subscribed = nil
 		case next = <-hints:
 		case <-beat.C:
 		case <-ctx.Done():

@@ -2,7 +2,10 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -37,22 +40,29 @@ func (c *checker) run() error {
 	err := c.v.each(c.b.layout.Policies(), func(kv store.KeyValue) error {
 		c.resp.Policies++
 		p, err := record.Decode[lease.Policy](kv)
-		if err == nil {
-			err = p.Validate()
-		}
 		if err != nil {
+			c.report("%v", err)
+			return nil
+		}
+		if err := p.Validate(); err != nil {
 			c.report("policy at %s: %v", kv.Key, err)
 		}
+		c.place(kv.Key, c.b.layout.Policy(p.Operation))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	c.v.registrations = map[lease.Holder]record.Registration{}
 	err = c.v.each(c.b.layout.Holders(), func(kv store.KeyValue) error {
 		c.resp.Holders++
-		if _, err := record.Decode[record.Registration](kv); err != nil {
-			c.report("holder at %s: %v", kv.Key, err)
+		r, err := record.Decode[record.Registration](kv)
+		if err != nil {
+			c.report("%v", err)
+			return nil
 		}
+		c.v.registrations[r.Holder()] = r
+		c.place(kv.Key, c.b.layout.Holder(r.Holder()))
 		return nil
 	})
 	if err != nil {
@@ -66,11 +76,42 @@ func (c *checker) run() error {
 	return nil
 }
 
+// place checks that a record is stored where what it says belongs.
+func (c *checker) place(at, want string) {
+	if at != want {
+		c.report("the record at %s belongs at %s", at, want)
+	}
+}
+
+// fences reads the fences of a shard for the view, which would not go on at one
+// that cannot be read.
+func (c *checker) fences(id uint32) error {
+	c.v.fences[id] = map[lease.Holder]uint64{}
+	return c.v.each(c.b.layout.Fences(id), func(kv store.KeyValue) error {
+		f, err := record.Decode[record.Fence](kv)
+		if err != nil {
+			c.report("%v", err)
+			return nil
+		}
+		h := lease.Holder{Region: f.Region, Instance: f.Instance}
+		c.v.fences[id][h] = f.MinEpoch
+		c.place(kv.Key, c.b.layout.Fence(id, h))
+		return nil
+	})
+}
+
 // shard checks one shard: each ledger with its grants, and that every grant
 // belongs to one.
 func (c *checker) shard(id uint32) error {
 	head, err := c.v.head(id)
+	if errors.Is(err, record.ErrUnreadable) {
+		c.report("%v", err)
+		return nil // nothing can be said about the rest
+	}
 	if err != nil {
+		return err
+	}
+	if err := c.fences(id); err != nil {
 		return err
 	}
 	grants := map[string]record.Grant{}
@@ -82,8 +123,9 @@ func (c *checker) shard(id uint32) error {
 			c.report("%v", err)
 			return nil
 		}
-		grants[kv.Key[len(prefix):]] = g
-		return c.grant(id, head, g)
+		path := kv.Key[len(prefix):]
+		grants[path] = g
+		return c.grant(id, head, path, g)
 	})
 	if err != nil {
 		return err
@@ -93,14 +135,15 @@ func (c *checker) shard(id uint32) error {
 		c.budget(id, head, kv, grants)
 		return nil
 	})
-	for _, g := range grants {
+	for _, path := range slices.Sorted(maps.Keys(grants)) {
+		g := grants[path]
 		c.report("grant %s of budget %s/%s is not listed by its budget", g.ID, g.Account, g.Operation)
 	}
 	return err
 }
 
 // grant checks what a grant says against the shard and its holder.
-func (c *checker) grant(id uint32, head record.Head, g record.Grant) error {
+func (c *checker) grant(id uint32, head record.Head, path string, g record.Grant) error {
 	parsed, err := lease.ParseGrantID(g.ID)
 	if err != nil {
 		c.report("%v", err)
@@ -112,6 +155,7 @@ func (c *checker) grant(id uint32, head record.Head, g record.Grant) error {
 		return err
 	}
 	registered := c.v.registrations[h].Epoch
+	c.place(c.b.layout.Grants(id)+path, c.b.layout.Grants(id)+record.GrantPath(h, g.Epoch, parsed))
 	switch {
 	case parsed.Shard != id:
 		c.report("grant %s is stored in shard %d", g.ID, id)
@@ -150,9 +194,7 @@ func (c *checker) budget(id uint32, head record.Head, kv store.KeyValue, grants 
 		c.report("%v", err)
 	}
 	key := lease.Key{Account: b.Account, Operation: b.Operation}
-	if lease.ShardOf(key, c.b.cluster.Shards) != id {
-		c.report("budget %s/%s is stored in shard %d", b.Account, b.Operation, id)
-	}
+	c.place(kv.Key, c.b.layout.Budget(lease.ShardOf(key, c.b.cluster.Shards), key))
 	if b.UpdatedNs > head.ClockNs {
 		c.report("budget %s/%s was updated after the shard's clock", b.Account, b.Operation)
 	}

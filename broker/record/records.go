@@ -2,11 +2,16 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
 )
+
+// ErrUnreadable means that a stored record is not in the form of this package.
+var ErrUnreadable = errors.New("it was not written by this version of tokenlease; run `tokenlease verify` and keep the store as it is")
 
 // Cluster is the identity of a cluster, written once.
 type Cluster struct {
@@ -70,6 +75,8 @@ type Budget struct {
 	Remainder int64      `json:"remainder,omitempty"`
 	Reserved  int64      `json:"reserved"`         // outstanding of all grants, for readers
 	Grants    []string   `json:"grants,omitempty"` // keys below the shard's grants/
+	Cut       int64      `json:"cut,omitempty"`    // what a lowered capacity hides of what was spent
+	CutForNs  int64      `json:"cut_for_ns,omitempty"`
 }
 
 // Grant is one grant.
@@ -115,6 +122,7 @@ func FromLedger(l *lease.Ledger) Budget {
 	b := Budget{
 		Account: l.Key.Account, Operation: l.Key.Operation, Rule: l.Rule,
 		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Reserved: l.Reserved(),
+		Cut: l.Cut, CutForNs: int64(l.CutFor),
 	}
 	for _, g := range l.Grants {
 		b.Grants = append(b.Grants, GrantPath(g.Holder, g.Epoch, g.ID))
@@ -150,6 +158,7 @@ func (b Budget) Ledger(grants []Grant) (lease.Ledger, error) {
 	l := lease.Ledger{
 		Key: lease.Key{Account: b.Account, Operation: b.Operation}, Rule: b.Rule,
 		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder,
+		Cut: b.Cut, CutFor: time.Duration(b.CutForNs),
 	}
 	if len(grants) != len(b.Grants) {
 		return l, fmt.Errorf("budget %s/%s lists %d grants, %d are stored", b.Account, b.Operation, len(b.Grants), len(grants))
@@ -190,11 +199,12 @@ func Encode(record any) []byte {
 	return b
 }
 
-// Decode reads the stored form. Its error names the key and says what to do.
+// Decode reads the stored form. Its error is ErrUnreadable, names the key and
+// says what to do.
 func Decode[T any](kv store.KeyValue) (T, error) {
 	var r T
 	if err := json.Unmarshal(kv.Value, &r); err != nil {
-		return r, fmt.Errorf("the record at %s cannot be read (%w): it was not written by this version of tokenlease; run `tokenlease verify` and keep the store as it is", kv.Key, err)
+		return r, fmt.Errorf("the record at %s cannot be read (%w): %w", kv.Key, err, ErrUnreadable)
 	}
 	return r, nil
 }

@@ -29,6 +29,7 @@ type batch struct {
 	done    []job // answered after the commit
 	hints   []hint
 	setBack bool // a holder has seen a newer head
+	clock   bool // ledger time is to be stored, whatever else is
 
 	firstRead int
 }
@@ -50,10 +51,11 @@ func (b *batch) full() bool {
 	return b.ops+len(b.reads)+worst > b.limit || b.bytes > maxBatchBytes
 }
 
-func (b *batch) writes() int { return b.ops }
+// writes says that the transaction changes something: at least the head.
+func (b *batch) writes() bool { return b.ops > 0 || b.clock }
 
 func (b *batch) empty() bool {
-	return b.ops == 0 && len(b.reads) == 0 && len(b.done) == 0 && !b.setBack
+	return !b.writes() && len(b.reads) == 0 && len(b.done) == 0 && !b.setBack
 }
 
 // read adds a read, and says false if it does not fit any more.
@@ -123,7 +125,7 @@ func (b *batch) charge(ops, bytes int) {
 // guarded read, which costs the store no commit.
 func (b *batch) txn(s *Shard) *store.Txn {
 	txn := &store.Txn{If: s.guard()}
-	if b.ops > 0 {
+	if b.writes() {
 		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, CommittedUnixMs: s.moment.UnixMs}
 		txn.Then = append(txn.Then, put(s.cfg.Layout.Head(s.cfg.ID), head))
 	}

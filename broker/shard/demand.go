@@ -20,7 +20,18 @@ type demand struct {
 	// sequence of the newest report that was applied. Grants store theirs; this
 	// one also covers a holder that has none.
 	sequence uint64
-	hinted   bool // it has been asked to return something since its last report
+	// hinted is the monotonic time at which it was asked to return something; 0:
+	// not since its last report.
+	hinted time.Duration
+}
+
+// recallPatience is how long a holder that was asked for credit may take to
+// answer before its credit no longer counts as something to share.
+const recallPatience = time.Second
+
+// silent says that the holder has not answered a recall.
+func (d *demand) silent(now time.Duration) bool {
+	return d.hinted != 0 && now-d.hinted >= recallPatience
 }
 
 // demand is the holder's demand, a new one if it had none in this epoch.
@@ -41,16 +52,17 @@ func (e *entry) forgetDemand(h lease.Holder, epoch uint64) {
 }
 
 // levels is each holder's fair share of what is available or held by holders
-// that were heard of lately. Credit of silent and orphaned grants is not theirs
-// to share. The batch is not changed; it is where hints go.
-func (s *Shard) levels(e *entry, _ *batch) map[lease.Holder]int64 {
+// that answer. Credit of silent and orphaned grants is nobody's to share.
+func (s *Shard) levels(e *entry) map[lease.Holder]int64 {
 	e.demands = slices.DeleteFunc(e.demands, func(d demand) bool { return s.moment.Mono-d.heard > s.cfg.DemandTTL })
 	order := make([]*demand, 0, len(e.demands))
 	e.ledger.Advance(s.now)
 	pool := e.ledger.Available
 	for i := range e.demands {
-		order = append(order, &e.demands[i])
-		pool += e.outstanding(&e.demands[i])
+		if d := &e.demands[i]; !d.silent(s.moment.Mono) {
+			order = append(order, d)
+			pool += e.outstanding(d)
+		}
 	}
 	slices.SortStableFunc(order, func(a, b *demand) int { return cmp.Compare(a.starved(), b.starved()) })
 	wants := make([]lease.Demand, len(order))
@@ -84,11 +96,11 @@ func (e *entry) outstanding(d *demand) int64 {
 // recall hints those who hold more than their share that it is wanted
 // elsewhere.
 func (s *Shard) recall(e *entry, b *batch) {
-	levels := s.levels(e, b)
+	levels := s.levels(e)
 	for i := range e.demands {
 		d := &e.demands[i]
-		if !d.hinted && e.outstanding(d) > levels[d.holder] {
-			d.hinted = true
+		if d.hinted == 0 && e.outstanding(d) > levels[d.holder] {
+			d.hinted = max(1, s.moment.Mono)
 			b.hintKey(s, d.holder, e.key)
 		}
 	}

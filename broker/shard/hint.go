@@ -33,6 +33,9 @@ func (s *Shard) Unsubscribe(sub *Subscription) {
 	s.subs = slices.DeleteFunc(s.subs, func(other *Subscription) bool { return other == sub })
 }
 
+// Subscribers is the number of subscriptions.
+func (s *Shard) Subscribers() int { return len(s.subs) }
+
 func (b *batch) hintKey(s *Shard, h lease.Holder, key lease.Key) {
 	for _, sub := range s.subs {
 		if sub.holder == h {

@@ -52,9 +52,22 @@ func rangeOp(prefix string) store.Op {
 
 func (s *Shard) policiesOp() store.Op { return rangeOp(s.cfg.Layout.Policies()) }
 
+// startClock lets ledger time run on from the stored value, from m on, which was
+// sampled after the read that gave it: started earlier, the ticks of an owner in
+// between would count twice. When this owner reads again after a doubt its clock
+// goes on as it was: its ownership key has stood all the time, so nobody else has
+// owned the shard in between.
+func (s *Shard) startClock(m Moment, stored lease.Time) {
+	if !s.started {
+		s.base, s.origin, s.started = stored, m.Mono, true
+	}
+	s.now = max(s.now, stored, s.base.Add(m.Mono-s.origin))
+}
+
 // loadTxn reads the head, the fences and the policies, if this is still the
 // owner. It does not compare the head: it is what tells the head.
 func (s *Shard) loadTxn() *store.Txn {
+	s.stalePolicies = false // what is hinted from now on is news again
 	return &store.Txn{
 		If: s.guard()[:1],
 		Then: []store.Op{
@@ -79,7 +92,8 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 		s.failAll(ErrNotOwner)
 		return
 	}
-	if err := s.takeHead(res.Results[0]); err != nil {
+	stored, err := s.takeHead(res.Results[0])
+	if err != nil {
 		s.log.Error("the shard cannot be served", "error", err)
 		return
 	}
@@ -91,22 +105,23 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 		s.log.Error("the shard cannot be served", "error", err)
 		return
 	}
-	s.origin, s.now = m.Mono, s.base
-	s.stalePolicies = false
+	s.startClock(m, stored)
+	s.stored, s.polled = m.Mono, m.Mono
 	s.state = serving
 }
 
-func (s *Shard) takeHead(r store.OpResult) error {
-	s.headRevision, s.nextGrant, s.base = 0, 1, 0
+// takeHead takes the place in the chain, and tells the ledger time stored there.
+func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
+	s.headRevision, s.nextGrant = 0, 1
 	if len(r.KVs) == 0 {
-		return nil
+		return 0, nil
 	}
 	head, err := record.Decode[record.Head](r.KVs[0])
 	if err != nil {
-		return err
+		return 0, err
 	}
-	s.headRevision, s.nextGrant, s.base = r.KVs[0].ModRevision, head.NextGrant, lease.Time(head.ClockNs)
-	return nil
+	s.headRevision, s.nextGrant = r.KVs[0].ModRevision, head.NextGrant
+	return lease.Time(head.ClockNs), nil
 }
 
 func (s *Shard) takeFences(r store.OpResult) error {

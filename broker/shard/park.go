@@ -19,13 +19,21 @@ func (j *syncJob) mayHang(s *Shard) bool {
 	if j.gave || !j.short || now >= j.deadline {
 		return false
 	}
+	recalling := false
 	j.wakeAt = j.deadline
 	for _, a := range j.resp.Budgets {
+		if a.GetShortage() == pb.Shortage_SHORTAGE_RECALLING {
+			recalling = true
+			j.wakeAt = min(j.wakeAt, now+recallPatience)
+		}
 		if a.GetHasRetry() {
 			j.wakeAt = min(j.wakeAt, now+max(minPark, time.Duration(a.GetRetryInNs())))
 		}
 	}
-	j.rerun = true
+	if j.recalling && !recalling {
+		return false // what was called back will not come: that is news
+	}
+	j.rerun, j.recalling = true, recalling
 	return true
 }
 

@@ -143,9 +143,10 @@ func (s *Shard) install(e *entry, pol policy, b *batch) bool {
 func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer *pb.BudgetAnswer) {
 	l := &e.ledger
 	d := e.demand(j.holder, j.req.GetEpoch())
-	d.want, d.need, d.heard, d.hinted = r.GetWantTokens(), r.GetNeedTokens(), s.moment.Mono, false
+	d.want, d.need = wanted(r, s.policies[e.key.Operation].DefaultCost)
+	d.heard, d.hinted = s.moment.Mono, 0
 	d.sequence = r.GetSequence()
-	level := s.levels(e, b)[j.holder]
+	level := s.levels(e)[j.holder]
 	answer.LevelTokens = level
 
 	var out int64
@@ -169,6 +170,21 @@ func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer 
 	if add < d.want-out {
 		s.recall(e, b)
 	}
+}
+
+// wanted is the report's want and need, with the default cost filled in for the
+// checks whose holder does not know it.
+func wanted(r *pb.BudgetReport, defaultCost int64) (want, need int64) {
+	want, need = r.GetWantTokens(), r.GetNeedTokens()
+	checks := int64(r.GetDefaultCostChecks())
+	if checks == 0 || defaultCost == 0 {
+		return want, need
+	}
+	want = min(want, lease.MaxCapacity) + min(checks, lease.MaxCapacity/defaultCost)*defaultCost
+	if need == 0 || defaultCost < need {
+		need = defaultCost
+	}
+	return want, need
 }
 
 // grant opens or tops up the holder's grant; add is within its headroom.
@@ -209,6 +225,9 @@ func (j *syncJob) shortage(s *Shard, e *entry, answer *pb.BudgetAnswer, held int
 		d.since = s.moment.Mono
 	}
 	answer.Shortage, j.short = pb.Shortage_SHORTAGE_EXHAUSTED, true
+	if answer.GetLevelTokens() >= d.need {
+		answer.Shortage = pb.Shortage_SHORTAGE_RECALLING // unless refill is quicker
+	}
 	if wait, ok := e.ledger.Retry(s.now, d.need-held); ok {
 		answer.HasRetry, answer.RetryInNs = true, int64(wait)
 	}

@@ -68,8 +68,11 @@ type Shard struct {
 
 	headRevision int64 // revision of the last commit
 	nextGrant    uint64
-	base, now    lease.Time // ledger time at origin, and now
-	origin       time.Duration
+	base, now    lease.Time    // ledger time at origin, and now
+	origin       time.Duration // set by the first read of this owner
+	started      bool          // the clock runs
+	stored       time.Duration // when, on the monotonic clock, ledger time was last stored
+	polled       time.Duration // likewise, when policies were last read
 	moment       Moment
 
 	policies      map[string]policy
@@ -174,6 +177,16 @@ func (s *Shard) HolderChanged(h lease.Holder) {
 	}
 }
 
+// HoldersChanged hints that any holder may have registered again.
+func (s *Shard) HoldersChanged() {
+	for _, f := range s.fences {
+		f.verified = 0
+	}
+}
+
+// Budgets is the number of budgets in memory.
+func (s *Shard) Budgets() int { return len(s.ledgers) }
+
 // Waiting is the number of requests that are not answered yet.
 func (s *Shard) Waiting() int { return len(s.queue) + len(s.woken) + len(s.parked) }
 
@@ -190,6 +203,9 @@ func (s *Shard) WakeAt() (at time.Duration, ok bool) {
 	}
 	if len(s.order) > 0 && (!ok || s.nextSweep() < at) {
 		at, ok = s.nextSweep(), true
+	}
+	if next := s.nextBeat(); !ok || next < at {
+		at, ok = next, true
 	}
 	return at, ok
 }
@@ -213,6 +229,7 @@ func (s *Shard) Next(m Moment) *store.Txn {
 	s.wakeParked(m)
 	s.runQueue(b)
 	s.sweep(b)
+	s.beat(b)
 	if b.empty() {
 		return nil
 	}
@@ -229,7 +246,8 @@ func (s *Shard) tick(m Moment) {
 }
 
 func (s *Shard) runQueue(b *batch) {
-	if s.stalePolicies {
+	if s.stalePolicies || s.moment.Mono-s.polled >= pollEvery {
+		s.polled = s.moment.Mono
 		b.read(s.policiesOp(), func(r store.OpResult) error { return s.takePolicies(r, true) })
 		s.stalePolicies = false
 	}
@@ -277,8 +295,8 @@ func (s *Shard) Result(m Moment, res store.TxnResult, err error) {
 }
 
 func (s *Shard) committed(b *batch, res store.TxnResult) {
-	if b.writes() > 0 {
-		s.headRevision = res.Revision
+	if b.writes() {
+		s.headRevision, s.stored = res.Revision, s.moment.Mono
 		s.stats.Commits++
 	} else {
 		s.stats.Reads++

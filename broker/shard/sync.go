@@ -38,9 +38,10 @@ type syncJob struct {
 	short    bool // a report found a shortage that waiting can end
 	steps    int  // applied so far
 
-	rerun    bool // it was parked: its own sequence numbers are not stale
-	canceled bool
-	wakeAt   time.Duration
+	rerun     bool // it was parked: its own sequence numbers are not stale
+	recalling bool // it was parked for credit that is being called back
+	canceled  bool
+	wakeAt    time.Duration
 }
 
 // Ticket cancels a request whose caller has given up.
