@@ -82,6 +82,28 @@ func (b *Broker) owner(ctx context.Context, header http.Header, id uint32) (*run
 	}
 }
 
+// replaced waits until the shard has another owner than was, and says false if
+// that takes longer than a request waits for an owner.
+func (b *Broker) replaced(ctx context.Context, id uint32, was record.Owner) bool {
+	timer := b.cfg.Clock.Timer(ownerWait)
+	defer timer.Stop()
+	for {
+		local, remote, changed := b.ownership.route(id)
+		if local != nil || remote != was {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-b.ownership.ended:
+			return false
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // passOn is the request in a form that the next broker does not pass on again.
 func passOn[T any](b *Broker, msg *T) *connect.Request[T] {
 	req := connect.NewRequest(msg)

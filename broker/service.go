@@ -39,25 +39,32 @@ func (s brokerService) Register(ctx context.Context, req *connect.Request[pb.Reg
 	return connect.NewResponse(resp), nil
 }
 
-// Sync implements tokenleasev1connect.BrokerHandler.
+// Sync implements tokenleasev1connect.BrokerHandler. While the owner of the shard
+// cannot be reached it waits, for a while, until another has taken over: to send
+// the request again is safe.
 func (s brokerService) Sync(ctx context.Context, req *connect.Request[pb.SyncRequest]) (*connect.Response[pb.SyncResponse], error) {
 	b := s.b
 	if err := b.checkShard(req.Msg); err != nil {
 		return nil, err
 	}
-	local, remote, err := b.owner(ctx, req.Header(), req.Msg.GetShard())
-	if err != nil {
-		return nil, wireError(err)
-	}
-	if local == nil {
+	for {
+		local, remote, err := b.owner(ctx, req.Header(), req.Msg.GetShard())
+		if err != nil {
+			return nil, wireError(err)
+		}
+		if local != nil {
+			resp, err := local.sync(ctx, req.Msg)
+			if err != nil {
+				return nil, wireError(err)
+			}
+			return connect.NewResponse(resp), nil
+		}
 		resp, err := b.peers.at(remote.URL).broker.Sync(ctx, passOn(b, req.Msg))
-		return resp, relayed(ctx, err)
+		err = relayed(ctx, err)
+		if connect.CodeOf(err) != connect.CodeUnavailable || !b.replaced(ctx, req.Msg.GetShard(), remote) {
+			return resp, err
+		}
 	}
-	resp, err := local.sync(ctx, req.Msg)
-	if err != nil {
-		return nil, wireError(err)
-	}
-	return connect.NewResponse(resp), nil
 }
 
 // checkShard refuses requests whose budgets belong to another shard: the sender

@@ -11,6 +11,10 @@ import (
 // overlong field is answered as what it is: an invalid argument.
 const MaxRequestBytes = 16 << 20
 
+// compressMinBytes is the size from which answers are compressed. Below it, as
+// nearly all are, compressing costs more than it saves.
+const compressMinBytes = 1024
+
 // validator is a message that can tell whether it is valid.
 type validator interface {
 	Validate() error
@@ -21,6 +25,7 @@ type validator interface {
 func Options() connect.HandlerOption {
 	return connect.WithHandlerOptions(
 		connect.WithReadMaxBytes(MaxRequestBytes),
+		connect.WithCompressMinBytes(compressMinBytes),
 		connect.WithCodec(jsonCodec{"json"}),
 		connect.WithCodec(jsonCodec{"json; charset=utf-8"}),
 		connect.WithInterceptors(Validate()),

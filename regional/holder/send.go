@@ -185,7 +185,7 @@ func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 	sh := f.shard
 	m.stats.SyncFailures++
 	sh.failures++
-	sh.notBefore = now + m.backoff(sh.failures)
+	sh.notBefore = f.sent + m.backoff(sh.failures) // the time that the attempt took counts
 	for _, k := range f.keys {
 		if k.flight != id {
 			continue
