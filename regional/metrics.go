@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/puzpuzpuz/xsync/v4"
 
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional/holder"
@@ -15,7 +16,7 @@ const reasons = 7
 
 // metrics of a limiter. Labels never name accounts or grants.
 type metrics struct {
-	decisions      [reasons]prometheus.Counter
+	decisions      [reasons]*xsync.Counter // striped: the hot path of every core counts here
 	syncSeconds    prometheus.Histogram
 	journalSeconds prometheus.Histogram
 	counters       map[string]prometheus.Counter
@@ -27,12 +28,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.Opts{Namespace: "tokenlease", Subsystem: "limiter", Name: name, Help: help}
 	}
 	m := &metrics{counters: map[string]prometheus.Counter{}}
-	decisions := prometheus.NewCounterVec(prometheus.CounterOpts(opts("decisions_total", "Decisions by reason. Budget.Allow and AllowN are not counted.")), []string{"reason"})
-	reg.MustRegister(decisions)
 	for number := range m.decisions {
-		name := pb.Reason_name[int32(number)]
+		counter := xsync.NewCounter()
+		m.decisions[number] = counter
+		o := prometheus.CounterOpts(opts("decisions_total", "Decisions by reason. Budget.Allow and AllowN are not counted."))
+		o.ConstLabels = prometheus.Labels{"reason": strings.ToLower(strings.TrimPrefix(pb.Reason_name[int32(number)], "REASON_"))}
 		if number != 0 {
-			m.decisions[number] = decisions.WithLabelValues(strings.ToLower(strings.TrimPrefix(name, "REASON_")))
+			reg.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(counter.Value()) }))
 		}
 	}
 	histogram := func(name, help string) prometheus.Histogram {

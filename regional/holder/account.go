@@ -103,7 +103,7 @@ func (m *Manager) end() {
 		for _, id := range slices.Sorted(maps.Keys(sh.refused)) {
 			sh.account.grants = append(sh.account.grants, sh.refused[id].wire())
 		}
-		sh.closing, sh.due, sh.starved, sh.tellNow = nil, nil, nil, false
+		sh.closing, sh.waiting, sh.tellNow = nil, [queues][]*keyState{}, false
 	}
 }
 

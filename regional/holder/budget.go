@@ -22,7 +22,7 @@ type Budget struct {
 	// Key of the budget.
 	Key     lease.Key
 	outlook atomic.Pointer[Outlook]
-	asked   atomic.Int64 // cost of a check that did not wait; 0: none since the manager last looked
+	asked   atomic.Int64 // cost of a check that did not wait; 0: none since the newest request
 	denied  atomic.Bool  // a check was denied since the manager last looked
 
 	mu      sync.Mutex

@@ -30,7 +30,7 @@ type keyState struct {
 	sequence                uint64 // of the newest request
 	sent                    time.Duration
 	sentSpent, sentReturned int64
-	queued                  bool // in the shard's due list
+	queued                  queue // that the budget waits in for the shard's next request
 
 	seen     int64 // spent, when last measured
 	fresh    int64 // spent between the last two measurements
@@ -84,7 +84,6 @@ func (m *Manager) measure(k *keyState, now time.Duration) {
 	k.wanted = k.budget.denied.Load()
 	if k.wanted {
 		k.budget.denied.Store(false)
-		k.budget.asked.Store(0)
 	}
 	if spent != k.seen || count > 0 || k.wanted {
 		k.lastUse = now
@@ -221,28 +220,47 @@ func (m *Manager) giveBack(k *keyState, level int64) {
 	m.activate(k)
 }
 
-// ask puts the budget on the list of its shard's next request. One that hangs
-// already is asked for again only to ask for something else.
+// queue is a list of budgets that wait for their shard's next request.
+type queue uint8
+
+const (
+	notQueued queue = iota
+	routine         // to settle, to fetch ahead
+	urgent          // somebody waits, here or elsewhere: before the routine
+	starved         // in a request that hangs
+	queues
+)
+
+// ask puts the budget in line for its shard's next request. One that hangs
+// already is asked for again only to ask for something else, and one that waits
+// as routine moves up when it becomes urgent; its old place is then void.
 func (m *Manager) ask(k *keyState, need int64, hang bool) {
-	if k.queued || k.flight != 0 && (hang || !k.hanging) {
+	if k.flight != 0 && (hang || !k.hanging) {
 		return
 	}
-	k.queued, k.need = true, need
-	if hang {
-		k.shard.starved = append(k.shard.starved, k)
-	} else {
-		k.shard.due = append(k.shard.due, k)
+	to := routine
+	switch {
+	case hang:
+		to = starved
+	case need > 0 || k.recalled || k.returned > k.sentReturned:
+		to = urgent
 	}
+	if k.queued != notQueued && (k.queued != routine || to == routine) {
+		return
+	}
+	k.queued, k.need = to, need
+	k.shard.waiting[to] = append(k.shard.waiting[to], k)
 }
 
 // report is the budget's part of a request.
 func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool) *pb.BudgetReport {
 	count, sum, cheapest := k.budget.demand()
+	k.budget.asked.Store(0) // this request asks for it
 	if count > 0 {
 		k.boost = min(max(2*k.boost, sum), lease.MaxCapacity)
 	}
 	m.sequence++
-	k.sequence, k.flight, k.hanging, k.sent, k.queued = m.sequence, id, hanging, now, false
+	k.sequence, k.flight, k.hanging, k.sent, k.queued = m.sequence, id, hanging, now, notQueued
 	k.sentSpent, k.sentReturned = k.spent(), k.returned
 	need := k.need
 	if cheapest > 0 && (need == 0 || !hanging) {

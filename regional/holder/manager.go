@@ -129,8 +129,7 @@ type shardState struct {
 	failures  int
 	notBefore time.Duration // no request before this
 
-	due      []*keyState // budgets to report, in the order in which they became due
-	starved  []*keyState // budgets to hang for
+	waiting  [queues][]*keyState // budgets for the next requests, in order
 	closing  []*closing
 	open     []uint64          // requests on their way, oldest first
 	closed   map[string]uint64 // grants that were ended here, by the newest request whose answer may still name them
@@ -337,7 +336,7 @@ func (m *Manager) tick(now time.Duration) {
 // each is looked at a few times per use, not at every tick.
 func (m *Manager) place(k *keyState, now time.Duration) {
 	switch {
-	case k.gone || k.active:
+	case k.gone || k.active || k.queued != notQueued: // its answer is an event
 	case m.restless(k):
 		m.activate(k)
 	case k.asleep:

@@ -20,7 +20,7 @@ func (m *Manager) pending(sh *shardState) bool {
 	if m.phase == ended {
 		return false
 	}
-	if m.phase == running && (len(sh.due) > 0 || sh.tellNow || len(sh.starved) > 0 && sh.hanging < maxHanging) {
+	if m.phase == running && (len(sh.waiting[urgent])+len(sh.waiting[routine]) > 0 || sh.tellNow || len(sh.waiting[starved]) > 0 && sh.hanging < maxHanging) {
 		return true
 	}
 	for _, c := range sh.closing {
@@ -49,7 +49,8 @@ func (m *Manager) send(sh *shardState, now time.Duration, e *Effects) {
 			m.nextList(sh, now)
 		}
 		list = false
-		m.addReports(f, req, &sh.due, now)
+		m.addReports(f, req, urgent, now)
+		m.addReports(f, req, routine, now)
 		m.addCloses(f, req)
 		m.addAccounts(f, req)
 		if len(req.Budgets)+len(req.Closes)+len(req.Accounts) == 0 && !req.ListGrants && !sh.tellNow {
@@ -66,13 +67,13 @@ func (m *Manager) send(sh *shardState, now time.Duration, e *Effects) {
 
 // sendStarved asks for the budgets that go short in a request that hangs.
 func (m *Manager) sendStarved(sh *shardState, now time.Duration, e *Effects) {
-	if len(sh.starved) == 0 || sh.hanging >= maxHanging || m.phase != running {
+	if len(sh.waiting[starved]) == 0 || sh.hanging >= maxHanging || m.phase != running {
 		return
 	}
 	f, req := m.flight(sh, now)
 	f.hanging = true
 	req.WaitMs = uint32(m.cfg.HangTime / time.Millisecond)
-	m.addReports(f, req, &sh.starved, now)
+	m.addReports(f, req, starved, now)
 	if len(req.Budgets) == 0 {
 		delete(m.flights, m.requests)
 		return
@@ -100,19 +101,26 @@ func (m *Manager) nextList(sh *shardState, now time.Duration) {
 	sh.nextList = now + m.cfg.ListEvery/2 + time.Duration(float64(m.cfg.ListEvery)*m.cfg.Jitter())
 }
 
-func (m *Manager) addReports(f *flight, req *pb.SyncRequest, from *[]*keyState, now time.Duration) {
-	rest := *from
+// addReports takes budgets from a queue into the request, as many as it holds.
+func (m *Manager) addReports(f *flight, req *pb.SyncRequest, from queue, now time.Duration) {
+	rest := f.shard.waiting[from]
 	for len(rest) > 0 && len(req.Budgets) < m.cfg.MaxReports {
 		k := rest[0]
 		rest = rest[1:]
-		k.queued = false
+		if k.queued != from {
+			continue // it has moved to another queue
+		}
+		k.queued = notQueued
 		if m.phase != running || k.gone || k.flight != 0 && !k.hanging {
 			continue
 		}
 		req.Budgets = append(req.Budgets, m.report(k, m.requests, now, f.hanging))
 		f.keys = append(f.keys, k)
 	}
-	*from = rest
+	if len(rest) == 0 {
+		rest = nil
+	}
+	f.shard.waiting[from] = rest
 }
 
 func (m *Manager) addCloses(f *flight, req *pb.SyncRequest) {
