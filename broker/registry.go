@@ -69,7 +69,8 @@ func readRegistration(ctx context.Context, txn func(context.Context, store.Txn) 
 func confirmRegistration(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), key string, revision int64, seen, next record.Registration, with ...store.Op) (bool, error) {
 	t := store.Txn{If: []store.Compare{{Key: key, Target: store.ModRevision, Revision: revision}}}
 	if next != seen {
-		t.Then = append(with, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(next)})
+		t.Then = append(t.Then, with...)
+		t.Then = append(t.Then, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(next)})
 	}
 	res, err := txn(ctx, t)
 	if err != nil {

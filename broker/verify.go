@@ -132,7 +132,7 @@ func (c *checker) shard(id uint32) error {
 	}
 	err = c.v.each(c.b.layout.Budgets(id), func(kv store.KeyValue) error {
 		c.resp.Budgets++
-		c.budget(id, head, kv, grants)
+		c.budget(head, kv, grants)
 		return nil
 	})
 	for _, path := range slices.Sorted(maps.Keys(grants)) {
@@ -173,7 +173,7 @@ func (c *checker) grant(id uint32, head record.Head, path string, g record.Grant
 }
 
 // budget checks a ledger, and takes its grants out of grants.
-func (c *checker) budget(id uint32, head record.Head, kv store.KeyValue, grants map[string]record.Grant) {
+func (c *checker) budget(head record.Head, kv store.KeyValue, grants map[string]record.Grant) {
 	b, err := record.Decode[record.Budget](kv)
 	if err != nil {
 		c.report("%v", err)

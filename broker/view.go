@@ -123,7 +123,7 @@ func (v *view) grant(r record.Grant) (*pb.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	min, err := v.minEpoch(id.Shard, lease.Holder{Region: r.Region, Instance: r.Instance})
+	lowest, err := v.minEpoch(id.Shard, lease.Holder{Region: r.Region, Instance: r.Instance})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (v *view) grant(r record.Grant) (*pb.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := shard.GrantToWire(r, min)
+	g := shard.GrantToWire(r, lowest)
 	g.OpenedUnixMs = head.CommittedUnixMs - time.Duration(head.ClockNs-r.OpenedNs).Milliseconds()
 	return g, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -54,7 +55,7 @@ func checkData(member string) error {
 // appliedIndex is the newest entry of the log that the database holds, 0 if none,
 // and whether there is a database.
 func appliedIndex(path string) (index uint64, exists bool, err error) {
-	info, err := os.Stat(path)
+	info, err := os.Stat(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return 0, false, nil
 	}
@@ -63,7 +64,7 @@ func appliedIndex(path string) (index uint64, exists bool, err error) {
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockPatience})
 	switch {
-	case errors.Is(err, bolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return 0, false, fmt.Errorf("%w (its database %s is locked): stop that process, or choose another directory", ErrDirInUse, path)
 	case errors.Is(err, os.ErrPermission):
 		return 0, false, fmt.Errorf("opening the database: %w: check the owner of the data directory", err)

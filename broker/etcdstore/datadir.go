@@ -30,7 +30,7 @@ var (
 // claimDir makes the directory ours, or finds that it is, and locks it until the
 // returned file is closed. It also checks the data, see checkData.
 func claimDir(dir string) (io.Closer, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the operator names the directory
 		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	if err := checkOwner(dir); err != nil {

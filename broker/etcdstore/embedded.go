@@ -89,7 +89,7 @@ func waitReady(ctx context.Context, etcd *embed.Etcd, timeout time.Duration) err
 	case <-etcd.Server.StopNotify():
 		return errors.New("the server stopped while starting: see its log")
 	case err := <-etcd.Err():
-		return fmt.Errorf("the server stopped serving while starting: %v", err)
+		return fmt.Errorf("the server stopped serving while starting: %w", err)
 	case <-timer.C:
 		return fmt.Errorf("not ready after %v: check the disk's speed and free space, or allow more time", timeout)
 	case <-ctx.Done():

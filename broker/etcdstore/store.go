@@ -34,7 +34,7 @@ type Store struct {
 	maxTxnOps      int
 	requestTimeout time.Duration
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
 
 	mu     sync.Mutex

@@ -216,8 +216,7 @@ func (j *syncJob) endGrant(s *Shard, b *batch, e *entry, a *accounting, r record
 	} else {
 		err = e.ledger.Close(s.now, id, named.GetSpentTokens(), named.GetReturnedTokens())
 	}
-	var above *lease.AboveIssuedError
-	if errors.As(err, &above) {
+	if _, ok := errors.AsType[*lease.AboveIssuedError](err); ok {
 		a.answer.Evidence = s.evidence(err)
 		return
 	}

@@ -72,7 +72,7 @@ func (b *batch) touch(e *entry) {
 	if !e.dirty {
 		e.dirty = true
 		b.entries = append(b.entries, e)
-		b.charge(1, recordBytes+3*(len(e.key.Account)+len(e.key.Operation))+len(e.ledger.Grants)*(grantRefBytes+128))
+		b.charge(recordBytes + 3*(len(e.key.Account)+len(e.key.Operation)) + len(e.ledger.Grants)*(grantRefBytes+128))
 	}
 }
 
@@ -81,7 +81,7 @@ func (b *batch) touchGrant(e *entry, id lease.GrantID) {
 	b.touch(e)
 	if !slices.Contains(e.puts, id) {
 		e.puts = append(e.puts, id)
-		b.charge(1, recordBytes+3*(len(e.key.Account)+len(e.key.Operation)))
+		b.charge(recordBytes + 3*(len(e.key.Account)+len(e.key.Operation)))
 	}
 }
 
@@ -93,7 +93,7 @@ func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant) {
 		b.ops--
 	}
 	e.ends = append(e.ends, s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID))
-	b.charge(1, recordBytes)
+	b.charge(recordBytes)
 	s.stats.GrantsEnded++
 }
 
@@ -102,22 +102,23 @@ func (b *batch) touchFence(f *fence) {
 	if !f.dirty {
 		f.dirty = true
 		b.fences = append(b.fences, f)
-		b.charge(1, recordBytes+32*len(f.Told))
+		b.charge(recordBytes + 32*len(f.Told))
 	}
 }
 
 func (b *batch) add(op store.Op) {
 	b.extra = append(b.extra, op)
-	b.charge(1, len(op.Key)+len(op.Value))
+	b.charge(len(op.Key) + len(op.Value))
 }
 
 func (b *batch) drop(e *entry) {
 	b.drops = append(b.drops, e)
-	b.charge(1, recordBytes)
+	b.charge(recordBytes)
 }
 
-func (b *batch) charge(ops, bytes int) {
-	b.ops += ops
+// charge counts one more operation of about so many bytes.
+func (b *batch) charge(bytes int) {
+	b.ops++
 	b.bytes += bytes
 }
 

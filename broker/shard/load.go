@@ -217,12 +217,12 @@ func (s *Shard) readEntry(e *entry, b *batch) {
 // readGrants reads the grants that the budget lists, as many as fit.
 func (s *Shard) readGrants(e *entry, b *batch) {
 	missing := e.loading.Grants[len(e.grants):]
-	for i, path := range missing {
+	for _, path := range missing {
 		op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Grants(s.cfg.ID) + path}
 		ok := b.read(op, func(r store.OpResult) error {
 			e.reading = false
 			if e.err != nil {
-				return nil
+				return nil //nolint:nilerr // told already
 			}
 			if len(r.KVs) == 0 {
 				e.err = fmt.Errorf("%w: budget %s/%s lists grant %s, which is not stored", ErrRecord, e.key.Account, e.key.Operation, path)
@@ -237,7 +237,7 @@ func (s *Shard) readGrants(e *entry, b *batch) {
 			return s.assemble(e)
 		})
 		e.reading = e.reading || ok
-		if !ok || i == b.limit {
+		if !ok {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tokenlease/tokenlease/broker/record"
@@ -264,7 +265,7 @@ func (s *Shard) runQueue(b *batch) {
 		case complete:
 			b.done = append(b.done, j)
 		case hanging:
-			s.parked = append(s.parked, j.(*syncJob))
+			s.parked = append(s.parked, j.(*syncJob)) //nolint:errcheck // nothing else hangs
 		}
 	}
 	s.queue = keep
@@ -326,7 +327,7 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 func (s *Shard) doubt(b *batch, err error) {
 	s.forget()
 	s.failJobs(b.done, err)
-	queue := append(s.queue, s.woken...)
+	queue := slices.Concat(s.queue, s.woken)
 	for _, j := range s.parked {
 		queue = append(queue, j)
 	}

@@ -189,9 +189,9 @@ func (j *syncJob) tell(f *fence, b *batch) {
 	j.resp.JournalCounter = f.Counter(epoch)
 }
 
-// raise fences the holder's epochs below min.
-func (s *Shard) raise(f *fence, min uint64, b *batch) {
-	if f.Raise(min) {
+// raise fences the holder's epochs below lowest.
+func (s *Shard) raise(f *fence, lowest uint64, b *batch) {
+	if f.Raise(lowest) {
 		f.verified = 0
 		b.touchFence(f)
 		b.hintFenced(s, f)
@@ -251,7 +251,7 @@ func (j *syncJob) own(e *entry, grantID string) (*lease.Grant, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if !e.exists {
-		return nil, nil
+		return nil, nil //nolint:nilnil // gone is no error
 	}
 	g := e.ledger.Grant(id)
 	if g != nil && (g.Holder != j.holder || g.Epoch != j.req.GetEpoch()) {

@@ -255,8 +255,8 @@ func (m *Memory) scan(req RangeRequest, rev int64) (kvs []KeyValue, more bool) {
 
 // at is the version of a key that was current at revision rev, if it existed.
 func (r *record) at(rev int64) (version, bool) {
-	for i := len(r.versions) - 1; i >= 0; i-- {
-		if v := r.versions[i]; v.ModRevision <= rev {
+	for _, v := range slices.Backward(r.versions) {
+		if v.ModRevision <= rev {
 			return v, !v.deleted
 		}
 	}

@@ -80,7 +80,7 @@ func validOps(ops []Op) error {
 		}
 		before, seen := deleted[op.Key]
 		deletes := op.Kind == OpDelete
-		if seen && !(before && deletes) {
+		if seen && (!before || !deletes) {
 			return fmt.Errorf("%w: key %q is put twice, or put and deleted, in one transaction", ErrInvalid, op.Key)
 		}
 		deleted[op.Key] = deletes

@@ -166,7 +166,7 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 	}
 	m.stats.Syncs++
 	if err != nil {
-		m.failed(f, id, now)
+		m.failed(f, id)
 		return
 	}
 	sh.failures, sh.notBefore = 0, 0
@@ -189,7 +189,7 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 }
 
 // failed frees what the request carried, to be sent again.
-func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
+func (m *Manager) failed(f *flight, id uint64) {
 	sh := f.shard
 	m.stats.SyncFailures++
 	sh.failures++

@@ -69,7 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, opts Options) {
 // suite is one subtest: the store and a folder of its own.
 type suite struct {
 	*testing.T
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // of one test
 	store   store.Store
 	prefix  string
 	compact func(ctx context.Context, s store.Store, rev int64) error
