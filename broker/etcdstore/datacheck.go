@@ -55,7 +55,7 @@ func checkData(member string) error {
 // appliedIndex is the newest entry of the log that the database holds, 0 if none,
 // and whether there is a database.
 func appliedIndex(path string) (index uint64, exists bool, err error) {
-	info, err := os.Stat(path) //nolint:gosec // the operator names the directory
+	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return 0, false, nil
 	}

@@ -15,6 +15,9 @@ import (
 const (
 	markerName = "tokenlease-store"
 	markerText = "tokenlease embedded etcd, format 1\n"
+	// servedName is written once the member has served, and before anything can
+	// have been acknowledged.
+	servedName = "tokenlease-served"
 )
 
 // Errors of StartEmbedded that callers may branch on.
@@ -30,7 +33,7 @@ var (
 // claimDir makes the directory ours, or finds that it is, and locks it until the
 // returned file is closed. It also checks the data, see checkData.
 func claimDir(dir string) (io.Closer, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the operator names the directory
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	if err := checkOwner(dir); err != nil {
@@ -54,7 +57,42 @@ func checkContents(dir string, marker *os.File) error {
 	if err := checkMarker(marker); err != nil {
 		return err
 	}
-	return checkData(filepath.Join(dir, "member"))
+	member := filepath.Join(dir, "member")
+	if err := clearUnserved(dir, member); err != nil {
+		return err
+	}
+	return checkData(member)
+}
+
+// clearUnserved removes the data of a member that never served: a start that was
+// cut off in its first moments can leave a member which has no voters, and would
+// wait for an election for ever. Nothing was acknowledged from it.
+func clearUnserved(dir, member string) error {
+	_, err := os.Stat(filepath.Join(dir, servedName))
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.RemoveAll(member); err != nil {
+		return fmt.Errorf("removing what a start left that never served: %w", err)
+	}
+	return nil
+}
+
+// markServed notes durably that the member has served. Nobody may use the store
+// before that.
+func markServed(dir string) error {
+	file, err := os.OpenFile(filepath.Join(dir, servedName), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	parent, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
 }
 
 // checkOwner refuses a directory with contents but without our marker.

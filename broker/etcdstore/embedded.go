@@ -47,7 +47,11 @@ func StartEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("etcdstore: embedded etcd in %s: %w", cfg.Dir, err)
 	}
-	if err := waitReady(ctx, etcd, cfg.ReadyTimeout); err != nil {
+	err = waitReady(ctx, etcd, cfg.ReadyTimeout)
+	if err == nil {
+		err = markServed(cfg.Dir)
+	}
+	if err != nil {
 		etcd.Server.Stop() // before Close, which waits for what only a ready member does
 		etcd.Close()
 		_ = lock.Close()
