@@ -98,7 +98,7 @@ func TestForwardNeverLoops(t *testing.T) {
 	h := a.join("eu", "limiter-0")
 	_, err := h.send(h.asking("acme", 1))
 	requireCode(t, err, connect.CodeUnavailable)
-	stream, err := a.broker.Watch(t.Context(), connect.NewRequest(&pb.WatchRequest{Holder: h.name, Epoch: h.epoch}))
+	stream, err := a.broker.Watch(t.Context(), connect.NewRequest(&pb.WatchRequest{ClusterId: h.node.ClusterID(), Holder: h.name, Epoch: h.epoch}))
 	if err == nil {
 		stream.Receive()
 		err = stream.Err()

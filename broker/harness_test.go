@@ -323,7 +323,7 @@ func accountIn(shard, shards uint32) string {
 // request is an empty Sync for the account's shard.
 func (h *holder) request(account string) *pb.SyncRequest {
 	shard := h.shardOf(account)
-	return &pb.SyncRequest{Holder: h.name, Epoch: h.epoch, Shard: shard, HighestHead: h.heads[shard]}
+	return &pb.SyncRequest{ClusterId: h.node.ClusterID(), Holder: h.name, Epoch: h.epoch, Shard: shard, HighestHead: h.heads[shard]}
 }
 
 // asking is a Sync that wants a level of credit, and needs the same.

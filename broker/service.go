@@ -67,9 +67,22 @@ func (s brokerService) Sync(ctx context.Context, req *connect.Request[pb.SyncReq
 	}
 }
 
+// checkCluster refuses requests of holders that registered with another cluster.
+// Let in, they would make a shard believe that its store was set back, and take
+// its word on grants of other ledgers.
+func (b *Broker) checkCluster(id string) error {
+	if id == b.cluster.ID {
+		return nil
+	}
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("this is cluster %s, the request is for cluster %.40q: point the limiter at the brokers of one cluster", b.cluster.ID, id))
+}
+
 // checkShard refuses requests whose budgets belong to another shard: the sender
 // counts the shards of another cluster.
 func (b *Broker) checkShard(req *pb.SyncRequest) error {
+	if err := b.checkCluster(req.GetClusterId()); err != nil {
+		return err
+	}
 	if req.GetShard() >= b.cluster.Shards {
 		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("shard %d of %d: register again, this is another cluster than the one registered with", req.GetShard(), b.cluster.Shards))
 	}
@@ -96,6 +109,9 @@ func (b *Broker) checkShard(req *pb.SyncRequest) error {
 // Watch implements tokenleasev1connect.BrokerHandler.
 func (s brokerService) Watch(ctx context.Context, req *connect.Request[pb.WatchRequest], stream *connect.ServerStream[pb.WatchResponse]) error {
 	b := s.b
+	if err := b.checkCluster(req.Msg.GetClusterId()); err != nil {
+		return err
+	}
 	if req.Msg.GetShard() >= b.cluster.Shards {
 		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("shard %d of %d", req.Msg.GetShard(), b.cluster.Shards))
 	}

@@ -289,3 +289,18 @@ func TestSyncCanceled(t *testing.T) {
 	h.sync(h.closing("acme", all.GetGrantId(), 0, 0))
 	s.requireBalance("acme", 10, 0)
 }
+
+// A request for another cluster is refused before a shard sees it: it would take
+// the stranger's epochs for proof that its store was set back.
+func TestAnotherClusterIsRefused(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st store.Store) {
+		_, _, h := one(t, st, bucket(40, 0))
+		req := h.asking("acme", 5)
+		req.ClusterId, req.Epoch, req.HighestHead = "another", 99, 1<<40
+		_, err := h.send(req)
+		requireCode(t, err, connect.CodeFailedPrecondition)
+		if got := h.ask("acme", 5); got.GetIssuedTokens() != 5 {
+			t.Errorf("the shard goes on: %v", got)
+		}
+	})
+}

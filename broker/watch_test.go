@@ -26,7 +26,7 @@ func (h *holder) watch(owner *node, account string) *watched {
 	shardID := h.shardOf(account)
 	before := owner.subscribers(shardID)
 	go func() {
-		stream, err := h.node.broker.Watch(ctx, connect.NewRequest(&pb.WatchRequest{Holder: h.name, Epoch: h.epoch, Shard: shardID}))
+		stream, err := h.node.broker.Watch(ctx, connect.NewRequest(&pb.WatchRequest{ClusterId: h.node.ClusterID(), Holder: h.name, Epoch: h.epoch, Shard: shardID}))
 		if err != nil {
 			w.err <- err
 			return
@@ -125,7 +125,7 @@ func TestWatchEnds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		_, n, h := one(t, st, bucket(10, 0))
 		ctx, cancel := context.WithCancel(t.Context())
-		stream, err := n.broker.Watch(ctx, connect.NewRequest(&pb.WatchRequest{Holder: h.name, Epoch: h.epoch, Shard: 0}))
+		stream, err := n.broker.Watch(ctx, connect.NewRequest(&pb.WatchRequest{ClusterId: h.node.ClusterID(), Holder: h.name, Epoch: h.epoch, Shard: 0}))
 		if err != nil || !stream.Receive() || len(stream.Msg().GetKeys()) > 0 || n.subscribers(0) != 1 {
 			t.Fatalf("subscribed: %v, %v", err, stream)
 		}
@@ -143,7 +143,7 @@ func TestWatchEnds(t *testing.T) {
 // A watch of a shard that does not exist is refused.
 func TestWatchWrongShard(t *testing.T) {
 	_, n, h := one(t, store.NewMemory(), bucket(10, 0))
-	stream, err := n.broker.Watch(t.Context(), connect.NewRequest(&pb.WatchRequest{Holder: h.name, Epoch: 1, Shard: 1}))
+	stream, err := n.broker.Watch(t.Context(), connect.NewRequest(&pb.WatchRequest{ClusterId: h.node.ClusterID(), Holder: h.name, Epoch: 1, Shard: 1}))
 	if err == nil {
 		stream.Receive()
 		err = stream.Err()

@@ -34,7 +34,7 @@ func (b *brokers) failed(ctx context.Context, at uint64, err error) {
 		return
 	}
 	switch connect.CodeOf(err) {
-	case connect.CodeCanceled, connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeUnknown, connect.CodeUnimplemented, connect.CodeInternal:
+	case connect.CodeCanceled, connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeUnknown, connect.CodeUnimplemented, connect.CodeInternal, connect.CodeFailedPrecondition, connect.CodeDataLoss:
 		b.current.CompareAndSwap(at, at+1)
 	}
 }

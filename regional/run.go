@@ -30,6 +30,7 @@ type runner struct {
 	l       *Limiter
 	m       *holder.Manager
 	epoch   uint64
+	cluster string
 	events  chan func(now time.Duration)
 	group   sync.WaitGroup
 	watched map[uint32]bool
@@ -46,11 +47,12 @@ type runner struct {
 // journal accounts for it.
 func (l *Limiter) Run(ctx context.Context) error {
 	defer l.close()
-	m, epoch, err := l.start(ctx)
+	m, reg, err := l.start(ctx)
 	if err != nil || m == nil {
 		return err
 	}
-	r := &runner{l: l, m: m, epoch: epoch, events: make(chan func(time.Duration), 1024), watched: map[uint32]bool{}}
+	epoch := reg.GetCurrentEpoch()
+	r := &runner{l: l, m: m, epoch: epoch, cluster: reg.GetClusterId(), events: make(chan func(time.Duration), 1024), watched: map[uint32]bool{}}
 	l.epoch.Store(epoch)
 	l.cfg.Logger.Info("limiter running", "region", l.cfg.Region, "instance", l.cfg.Instance, "epoch", epoch, "journal", l.cfg.JournalMode)
 	return r.run(ctx)
@@ -67,25 +69,25 @@ func (l *Limiter) close() {
 
 // start registers and opens the epoch in the journal, before anything is asked
 // for. It returns no manager when ctx ended first.
-func (l *Limiter) start(ctx context.Context) (*holder.Manager, uint64, error) {
+func (l *Limiter) start(ctx context.Context) (*holder.Manager, *pb.RegisterResponse, error) {
 	reg, nonce := l.register(ctx)
 	if reg == nil {
-		return nil, 0, nil
+		return nil, nil, nil
 	}
 	var earlier []holder.PastEpoch
 	var err error
 	if l.journal != nil {
 		if earlier, err = l.openEpoch(reg, nonce); err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 	}
 	m := holder.New(holder.Config{
 		Holder: lease.Holder{Region: l.cfg.Region, Instance: l.cfg.Instance}, Epoch: reg.GetCurrentEpoch(),
-		Shards: reg.GetShards(), Journal: l.cfg.JournalMode, Earlier: earlier,
+		Cluster: reg.GetClusterId(), Shards: reg.GetShards(), Journal: l.cfg.JournalMode, Earlier: earlier,
 		SyncInterval: l.cfg.SyncInterval, IdleAfter: l.cfg.IdleAfter,
 		Jitter: mrand.Float64, Retired: l.retired, Logger: l.cfg.Logger,
 	}, l.signals)
-	return m, reg.GetCurrentEpoch(), nil
+	return m, reg, nil
 }
 
 // register asks for an epoch until a broker gives one. The nonce makes every
@@ -298,7 +300,7 @@ func (r *runner) writeJournal(w holder.JournalWrite) (uint64, error) {
 // watch follows the hints of one shard until the loop ends.
 func (r *runner) watch(ctx context.Context, id uint32) {
 	req := &pb.WatchRequest{
-		Holder: &pb.Holder{Region: r.l.cfg.Region, Instance: r.l.cfg.Instance}, Epoch: r.epoch, Shard: id,
+		Holder: &pb.Holder{Region: r.l.cfg.Region, Instance: r.l.cfg.Instance}, Epoch: r.epoch, Shard: id, ClusterId: r.cluster,
 	}
 	for failures := 0; ctx.Err() == nil; failures++ {
 		err := r.l.brokers.watch(ctx, req, func(hint *pb.WatchResponse) {

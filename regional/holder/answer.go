@@ -13,6 +13,10 @@ import (
 // policy.
 const noPolicyFor = 2 * time.Second
 
+// minDenial is the least time for which a denial is relied on, so that no budget
+// asks at the rate of round trips.
+const minDenial = 5 * time.Millisecond
+
 // rotateAt is the issued counter at which a grant is closed for a new one, far
 // below what a counter can hold.
 const rotateAt = 1 << 61
@@ -41,6 +45,10 @@ func (m *Manager) answers(f *flight, id uint64, resp *pb.SyncResponse, now time.
 // apply takes the ledger's word on one budget.
 func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	switch {
+	case a.GetEvidence() == pb.Evidence_EVIDENCE_RECORD_UNUSABLE:
+		m.outlook(k, func(o *Outlook) { o.Down = true }) // what is held may be spent; there is no more
+		k.budget.tell()
+		return
 	case a.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED:
 		m.contradicted(k.shard, m.finalCounters(k), a.GetEvidence())
 		k.broken = true
@@ -50,6 +58,7 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	case a.GetGone():
 		m.log.Warn("the broker has ended a grant that was in use; what was left of it is not spent", "grant", k.grant)
 		k.budget.take(math.MaxInt64)
+		k.shard.closed[k.grant] = math.MaxUint64 // whatever is said of it from now on
 		m.forgetGrant(k)
 		return
 	}
@@ -156,7 +165,7 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 			}
 			o.Denial = &Denial{Need: need, MaxUntil: now + 2*m.cfg.HangTime}
 			if a.GetHasRetry() {
-				until := now + time.Duration(a.GetRetryInNs())
+				until := now + max(minDenial, time.Duration(a.GetRetryInNs()))
 				o.Denial.HasRetry, o.Denial.Until, o.Denial.MaxUntil = true, until, until
 			}
 		}

@@ -110,7 +110,7 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	case count > 0 && k.unspent() < need && (denied == nil || need < denied.Need),
 		count > 0 && need == 0 && k.unknown(now):
 		m.ask(k, need, k.recalling)
-	case k.hinted && k.flight == 0:
+	case k.hinted && (k.flight == 0 || k.hanging):
 		k.hinted, k.recalled = false, true
 		m.ask(k, need, false)
 	case k.returned > k.sentReturned:

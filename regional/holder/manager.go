@@ -29,6 +29,7 @@ type Config struct {
 	Holder  lease.Holder
 	Epoch   uint64 // as registered
 	Shards  uint32 // of the cluster
+	Cluster string // its ID
 	Journal Journal
 	// Earlier are epochs that the journal proves.
 	Earlier []PastEpoch
@@ -125,6 +126,7 @@ type shardState struct {
 	counter   uint64
 	rtt       time.Duration // smoothed
 	inFlight  int
+	failedAt  time.Duration // when a request failed last
 	hanging   int
 	failures  int
 	notBefore time.Duration // no request before this
@@ -354,7 +356,7 @@ func (m *Manager) retireIdle(now time.Duration) {
 	n := 0
 	for ; n < len(m.idle) && now-m.idle[n].since >= m.cfg.IdleAfter; n++ {
 		k := m.idle[n].k
-		if k.active || k.asleep || k.lastUse != m.idle[n].since || k.gone {
+		if k.active || k.asleep || k.lastUse != m.idle[n].since || k.gone || k.broken {
 			continue
 		}
 		if k.flight != 0 || k.spent() != k.seen {

@@ -93,7 +93,7 @@ func (m *Manager) flight(sh *shardState, now time.Duration) (*flight, *pb.SyncRe
 	}
 	return f, &pb.SyncRequest{
 		Holder: &pb.Holder{Region: m.cfg.Holder.Region, Instance: m.cfg.Holder.Instance},
-		Epoch:  m.cfg.Epoch, Shard: sh.id, HighestHead: sh.head, JournalCounter: m.journal.counter,
+		Epoch:  m.cfg.Epoch, ClusterId: m.cfg.Cluster, Shard: sh.id, HighestHead: sh.head, JournalCounter: m.journal.counter,
 	}
 }
 
@@ -166,7 +166,7 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 	}
 	m.stats.Syncs++
 	if err != nil {
-		m.failed(f, id)
+		m.failed(f, id, now)
 		return
 	}
 	sh.failures, sh.notBefore = 0, 0
@@ -189,10 +189,13 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 }
 
 // failed frees what the request carried, to be sent again.
-func (m *Manager) failed(f *flight, id uint64) {
+func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 	sh := f.shard
 	m.stats.SyncFailures++
-	sh.failures++
+	if f.sent >= sh.failedAt {
+		sh.failures++ // others that were on their way tell nothing new
+	}
+	sh.failedAt = now
 	sh.notBefore = f.sent + m.backoff(sh.failures) // the time that the attempt took counts
 	for _, k := range f.keys {
 		if k.flight != id {

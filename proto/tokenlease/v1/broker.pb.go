@@ -157,6 +157,9 @@ const (
 	Evidence_EVIDENCE_ABOVE_ISSUED Evidence = 1
 	// EVIDENCE_JOURNAL_LAGS: the journal is older than one that was told before.
 	Evidence_EVIDENCE_JOURNAL_LAGS Evidence = 2
+	// EVIDENCE_RECORD_UNUSABLE: the stored record of the budget cannot be read or
+	// breaks an invariant. Nothing is done with it until an operator has looked.
+	Evidence_EVIDENCE_RECORD_UNUSABLE Evidence = 3
 )
 
 // Enum value maps for Evidence.
@@ -165,11 +168,13 @@ var (
 		0: "EVIDENCE_UNSPECIFIED",
 		1: "EVIDENCE_ABOVE_ISSUED",
 		2: "EVIDENCE_JOURNAL_LAGS",
+		3: "EVIDENCE_RECORD_UNUSABLE",
 	}
 	Evidence_value = map[string]int32{
-		"EVIDENCE_UNSPECIFIED":  0,
-		"EVIDENCE_ABOVE_ISSUED": 1,
-		"EVIDENCE_JOURNAL_LAGS": 2,
+		"EVIDENCE_UNSPECIFIED":     0,
+		"EVIDENCE_ABOVE_ISSUED":    1,
+		"EVIDENCE_JOURNAL_LAGS":    2,
+		"EVIDENCE_RECORD_UNUSABLE": 3,
 	}
 )
 
@@ -366,7 +371,10 @@ type SyncRequest struct {
 	// own when it stops, earlier ones from the journal.
 	Accounts []*EpochAccount `protobuf:"bytes,9,rep,name=accounts,proto3" json:"accounts,omitempty"`
 	// list_grants asks for every unresolved grant of the holder in this shard.
-	ListGrants    bool `protobuf:"varint,10,opt,name=list_grants,json=listGrants,proto3" json:"list_grants,omitempty"`
+	ListGrants bool `protobuf:"varint,10,opt,name=list_grants,json=listGrants,proto3" json:"list_grants,omitempty"`
+	// cluster_id that the sender registered with. Another cluster refuses the
+	// request: what it knows of the sender's grants and epochs means nothing.
+	ClusterId     string `protobuf:"bytes,11,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -469,6 +477,13 @@ func (x *SyncRequest) GetListGrants() bool {
 		return x.ListGrants
 	}
 	return false
+}
+
+func (x *SyncRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
 }
 
 // BudgetReport is the state of one budget at the holder, and what it wants.
@@ -1140,7 +1155,9 @@ type WatchRequest struct {
 	// epoch of the subscriber.
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// shard to watch.
-	Shard         uint32 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
+	Shard uint32 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
+	// cluster_id that the sender registered with.
+	ClusterId     string `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1194,6 +1211,13 @@ func (x *WatchRequest) GetShard() uint32 {
 		return x.Shard
 	}
 	return 0
+}
+
+func (x *WatchRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
 }
 
 // WatchResponse is a group of hints: budgets that the holder should sync soon,
@@ -1270,7 +1294,7 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\rcurrent_epoch\x18\x02 \x01(\x04R\fcurrentEpoch\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x03 \x01(\tR\tclusterId\x12\x16\n" +
-	"\x06shards\x18\x04 \x01(\rR\x06shards\"\x93\x03\n" +
+	"\x06shards\x18\x04 \x01(\rR\x06shards\"\xb2\x03\n" +
 	"\vSyncRequest\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -1283,7 +1307,9 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\baccounts\x18\t \x03(\v2\x1b.tokenlease.v1.EpochAccountR\baccounts\x12\x1f\n" +
 	"\vlist_grants\x18\n" +
 	" \x01(\bR\n" +
-	"listGrants\"\xaf\x02\n" +
+	"listGrants\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\v \x01(\tR\tclusterId\"\xaf\x02\n" +
 	"\fBudgetReport\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x19\n" +
@@ -1336,11 +1362,13 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\apartial\x18\x02 \x01(\bR\apartial\x12\x18\n" +
 	"\aapplied\x18\x03 \x01(\bR\aapplied\x123\n" +
-	"\bevidence\x18\x04 \x01(\x0e2\x17.tokenlease.v1.EvidenceR\bevidence\"i\n" +
+	"\bevidence\x18\x04 \x01(\x0e2\x17.tokenlease.v1.EvidenceR\bevidence\"\x88\x01\n" +
 	"\fWatchRequest\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\"U\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x04 \x01(\tR\tclusterId\"U\n" +
 	"\rWatchResponse\x12,\n" +
 	"\x04keys\x18\x01 \x03(\v2\x18.tokenlease.v1.BudgetKeyR\x04keys\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced*f\n" +
@@ -1355,11 +1383,12 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\x17SHORTAGE_ABOVE_CAPACITY\x10\x03\x12\x12\n" +
 	"\x0eSHORTAGE_STALE\x10\x04\x12\x17\n" +
 	"\x13SHORTAGE_SUPERSEDED\x10\x05\x12\x16\n" +
-	"\x12SHORTAGE_RECALLING\x10\x06*Z\n" +
+	"\x12SHORTAGE_RECALLING\x10\x06*x\n" +
 	"\bEvidence\x12\x18\n" +
 	"\x14EVIDENCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15EVIDENCE_ABOVE_ISSUED\x10\x01\x12\x19\n" +
-	"\x15EVIDENCE_JOURNAL_LAGS\x10\x022\xdc\x01\n" +
+	"\x15EVIDENCE_JOURNAL_LAGS\x10\x02\x12\x1c\n" +
+	"\x18EVIDENCE_RECORD_UNUSABLE\x10\x032\xdc\x01\n" +
 	"\x06Broker\x12K\n" +
 	"\bRegister\x12\x1e.tokenlease.v1.RegisterRequest\x1a\x1f.tokenlease.v1.RegisterResponse\x12?\n" +
 	"\x04Sync\x12\x1a.tokenlease.v1.SyncRequest\x1a\x1b.tokenlease.v1.SyncResponse\x12D\n" +
