@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/tokenlease/tokenlease/broker/shard"
@@ -28,6 +29,7 @@ type runner struct {
 	obs   *metrics
 
 	inbox   chan func(*shard.Shard, shard.Moment)
+	queued  atomic.Int64  // requests that the shard has taken and not yet worked on
 	stop    chan struct{} // closed to stop in order
 	stopped chan struct{} // closed when the loop has ended
 }
@@ -52,6 +54,7 @@ func (r *runner) run() {
 	defer func() { r.shard.Abandon() }()
 	for {
 		r.takeInbox()
+		r.queued.Store(int64(r.shard.Queued()))
 		select {
 		case <-r.stop:
 			return
@@ -158,7 +161,7 @@ func ask[T any](ctx context.Context, r *runner, start func(*shard.Shard, shard.M
 	var cancel func()
 	reply := func(value T, err error) { answer <- result[T]{value, err} }
 	var none T
-	if !r.submit(func(s *shard.Shard, m shard.Moment) { cancel = start(s, m, reply) }) {
+	if r.queued.Load() > maxInbox || !r.submit(func(s *shard.Shard, m shard.Moment) { cancel = start(s, m, reply) }) {
 		return none, ErrOverloaded
 	}
 	select {

@@ -41,11 +41,7 @@ func (l *Ledger) Check() error {
 // checkGrants checks each grant, their order, and that a holder epoch has one
 // at the most.
 func (l *Ledger) checkGrants() error {
-	type holding struct {
-		holder Holder
-		epoch  uint64
-	}
-	seen := make(map[holding]GrantID, len(l.Grants))
+	seen := make(map[GrantHolder]GrantID, len(l.Grants))
 	for i, g := range l.Grants {
 		if err := g.check(); err != nil {
 			return err
@@ -53,11 +49,10 @@ func (l *Ledger) checkGrants() error {
 		if i > 0 && l.Grants[i-1].ID.Compare(g.ID) >= 0 {
 			return fmt.Errorf("grants %v and %v are out of order", l.Grants[i-1].ID, g.ID)
 		}
-		who := holding{g.Holder, g.Epoch}
-		if other, twice := seen[who]; twice {
+		if other, twice := seen[g.Of()]; twice {
 			return fmt.Errorf("grants %v and %v are both of %v epoch %d", other, g.ID, g.Holder, g.Epoch)
 		}
-		seen[who] = g.ID
+		seen[g.Of()] = g.ID
 	}
 	return nil
 }

@@ -19,6 +19,15 @@ type Grant struct {
 	Opened   Time
 }
 
+// GrantHolder is who a grant is of: one epoch of one holder.
+type GrantHolder struct {
+	Holder Holder
+	Epoch  uint64
+}
+
+// Of is who the grant is of.
+func (g Grant) Of() GrantHolder { return GrantHolder{g.Holder, g.Epoch} }
+
 // Outstanding is what the holder may still spend, in tokens.
 func (g Grant) Outstanding() int64 { return g.Issued - g.Spent - g.Returned }
 

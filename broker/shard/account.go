@@ -192,8 +192,8 @@ func (j *syncJob) endPage(s *Shard, b *batch, a *accounting) bool {
 		}
 		e, _ := s.entry(r.Key(), b)
 		if e.err != nil {
-			j.err = e.err
-			return false
+			a.answer.Evidence = pb.Evidence_EVIDENCE_RECORD_UNUSABLE
+			continue
 		}
 		j.endGrant(s, b, e, a, r, named)
 		j.steps++

@@ -36,45 +36,85 @@ func (d *demand) silent(now time.Duration) bool {
 
 // demand is the holder's demand, a new one if it had none in this epoch.
 func (e *entry) demand(h lease.Holder, epoch uint64) *demand {
-	at, found := slices.BinarySearchFunc(e.demands, h, func(d demand, h lease.Holder) int { return d.holder.Compare(h) })
+	at, found := e.findDemand(h)
 	if !found {
-		e.demands = slices.Insert(e.demands, at, demand{holder: h})
+		e.demands = slices.Insert(e.demands, at, &demand{holder: h, epoch: epoch})
 	}
-	d := &e.demands[at]
+	d := e.demands[at]
 	if d.epoch != epoch {
 		*d = demand{holder: h, epoch: epoch}
 	}
 	return d
 }
 
-func (e *entry) forgetDemand(h lease.Holder, epoch uint64) {
-	e.demands = slices.DeleteFunc(e.demands, func(d demand) bool { return d.holder == h && d.epoch == epoch })
+func (e *entry) findDemand(h lease.Holder) (at int, found bool) {
+	return slices.BinarySearchFunc(e.demands, h, func(d *demand, h lease.Holder) int { return d.holder.Compare(h) })
 }
 
-// levels is each holder's fair share of what is available or held by holders
-// that answer. Credit of silent and orphaned grants is nobody's to share.
-func (s *Shard) levels(e *entry) map[lease.Holder]int64 {
-	e.demands = slices.DeleteFunc(e.demands, func(d demand) bool { return s.moment.Mono-d.heard > s.cfg.DemandTTL })
-	order := make([]*demand, 0, len(e.demands))
+// newest is the sequence of the newest report of the holder epoch that is
+// remembered, by its live grant or its demand; 0 for none.
+func (e *entry) newest(h lease.Holder, epoch uint64) uint64 {
+	var sequence uint64
+	if live := e.ledger.Live(h, epoch); live != nil {
+		sequence = live.Sequence
+	}
+	if at, found := e.findDemand(h); found && e.demands[at].epoch == epoch {
+		sequence = max(sequence, e.demands[at].sequence)
+	}
+	return sequence
+}
+
+func (e *entry) forgetDemand(h lease.Holder, epoch uint64) {
+	e.demands = slices.DeleteFunc(e.demands, func(d *demand) bool { return d.holder == h && d.epoch == epoch })
+}
+
+// claim is a demand that counts, with what its epoch has out and its fair share.
+type claim struct {
+	*demand
+
+	out, level int64
+}
+
+// claims are each holder's fair share of what is available or held by holders
+// that answer. Credit of silent and orphaned grants is nobody's to share, and
+// the wish of a holder that has left counts no more.
+func (s *Shard) claims(e *entry) []claim {
+	now := s.moment.Mono
+	e.demands = slices.DeleteFunc(e.demands, func(d *demand) bool { return now-d.heard > s.cfg.DemandTTL })
 	e.ledger.Advance(s.now)
+	held := make(map[lease.Holder]int64, len(e.ledger.Grants))
+	out := make(map[lease.GrantHolder]int64, len(e.ledger.Grants))
+	for i := range e.ledger.Grants {
+		g := &e.ledger.Grants[i]
+		held[g.Holder] += g.Outstanding()
+		out[g.Of()] = g.Outstanding()
+	}
+	claims := make([]claim, 0, len(e.demands))
 	pool := e.ledger.Available
-	for i := range e.demands {
-		if d := &e.demands[i]; !d.silent(s.moment.Mono) {
-			order = append(order, d)
-			pool += e.outstanding(d)
+	for _, d := range e.demands {
+		c := claim{demand: d, out: out[lease.GrantHolder{Holder: d.holder, Epoch: d.epoch}]}
+		if !d.silent(now) && !s.left(e, c) {
+			claims = append(claims, c)
+			pool += c.out
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *demand) int { return cmp.Compare(a.starved(), b.starved()) })
-	wants := make([]lease.Demand, len(order))
-	for i, d := range order {
-		limit := e.ledger.Rule.ShareCap() - e.ledger.HeldBy(d.holder) + e.outstanding(d)
-		wants[i] = lease.Demand{Want: d.want, Need: d.need, Limit: limit, Weight: 1}
+	slices.SortStableFunc(claims, func(a, b claim) int { return cmp.Compare(a.starved(), b.starved()) })
+	wants := make([]lease.Demand, len(claims))
+	for i, c := range claims {
+		limit := e.ledger.Rule.ShareCap() - held[c.holder] + c.out
+		wants[i] = lease.Demand{Want: c.want, Need: c.need, Limit: limit, Weight: 1}
 	}
-	levels := make(map[lease.Holder]int64, len(order))
 	for i, level := range lease.Share(pool, wants) {
-		levels[order[i].holder] = level
+		claims[i].level = level
 	}
-	return levels
+	return claims
+}
+
+// left says that a holder which goes short has given up: it holds nothing, was
+// not heard for a while, and no request of it waits.
+func (s *Shard) left(e *entry, c claim) bool {
+	return c.out == 0 && c.need > 0 && s.moment.Mono-c.heard >= recallPatience &&
+		!slices.ContainsFunc(s.parked, func(j *syncJob) bool { return j.holder == c.holder && j.asks(e.key) })
 }
 
 // starved orders demands: those that go short first, the longest first.
@@ -85,23 +125,13 @@ func (d *demand) starved() time.Duration {
 	return d.since
 }
 
-// outstanding is what the demand's own epoch has out.
-func (e *entry) outstanding(d *demand) int64 {
-	if g := e.ledger.Live(d.holder, d.epoch); g != nil {
-		return g.Outstanding()
-	}
-	return 0
-}
-
 // recall hints those who hold more than their share that it is wanted
 // elsewhere.
-func (s *Shard) recall(e *entry, b *batch) {
-	levels := s.levels(e)
-	for i := range e.demands {
-		d := &e.demands[i]
-		if d.hinted == 0 && e.outstanding(d) > levels[d.holder] {
-			d.hinted = max(1, s.moment.Mono)
-			b.hintKey(s, d.holder, e.key)
+func (s *Shard) recall(e *entry, claims []claim, b *batch) {
+	for _, c := range claims {
+		if c.hinted == 0 && c.out > c.level {
+			c.hinted = max(1, s.moment.Mono)
+			b.hintKey(s, c.holder, e.key)
 		}
 	}
 }

@@ -19,7 +19,7 @@ type entry struct {
 	reading  bool
 	err      error // the record is not usable
 	ledger   lease.Ledger
-	demands  []demand
+	demands  []*demand     // in order of holder
 	touched  time.Duration // monotonic time of the last use
 
 	loading *record.Budget // read, with grants still missing
@@ -142,11 +142,12 @@ func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
 	policies := make(map[string]policy, len(r.KVs))
 	for _, kv := range r.KVs {
 		p, err := record.Decode[lease.Policy](kv)
-		if err != nil {
-			return err
+		if err == nil {
+			err = p.Validate()
 		}
-		if err := p.Validate(); err != nil {
-			return fmt.Errorf("the policy at %s: %w", kv.Key, err)
+		if err != nil {
+			s.log.Error("a policy is not usable; its operation has none until it is applied anew", "key", kv.Key, "error", err)
+			continue
 		}
 		policies[p.Operation] = policy{Policy: p, wire: PolicyToWire(p)}
 	}
@@ -259,7 +260,8 @@ func (s *Shard) assemble(e *entry) error {
 	e.known, e.exists, e.recorded = true, true, true
 	for _, g := range l.Grants {
 		if !s.fence(g.Holder).Fences(g.Epoch) {
-			e.demands = append(e.demands, demand{holder: g.Holder, epoch: g.Epoch, want: g.Outstanding(), heard: s.moment.Mono})
+			d := e.demand(g.Holder, g.Epoch)
+			d.want, d.heard = g.Outstanding(), s.moment.Mono
 		}
 	}
 	return nil

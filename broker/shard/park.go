@@ -24,11 +24,12 @@ func (j *syncJob) mayHang(s *Shard) bool {
 	for _, a := range j.resp.Budgets {
 		if a.GetShortage() == pb.Shortage_SHORTAGE_RECALLING {
 			recalling = true
-			j.wakeAt = min(j.wakeAt, now+recallPatience)
 		}
+		again := recallPatience // others may have left by then
 		if a.GetHasRetry() {
-			j.wakeAt = min(j.wakeAt, now+max(minPark, time.Duration(a.GetRetryInNs())))
+			again = max(minPark, time.Duration(a.GetRetryInNs()))
 		}
+		j.wakeAt = min(j.wakeAt, now+again)
 	}
 	if j.recalling && !recalling {
 		return false // what was called back will not come: that is news
@@ -77,7 +78,9 @@ func (s *Shard) supersede(newer *syncJob, key lease.Key, sequence uint64, b *bat
 		if at < 0 {
 			return false
 		}
-		j.resp.Budgets[at].Shortage = pb.Shortage_SHORTAGE_SUPERSEDED
+		for _, a := range j.resp.Budgets { // what it told of the others is old as well
+			a.Shortage, a.HasRetry, a.RetryInNs = pb.Shortage_SHORTAGE_SUPERSEDED, false, 0
+		}
 		b.done = append(b.done, j)
 		return true
 	})

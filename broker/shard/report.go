@@ -23,8 +23,9 @@ func (j *syncJob) runReports(s *Shard, b *batch) bool {
 			continue
 		}
 		if e.err != nil {
-			j.err = e.err
-			return false
+			j.resp.Budgets[i] = &pb.BudgetAnswer{Key: r.GetKey(), Sequence: r.GetSequence(), Evidence: pb.Evidence_EVIDENCE_RECORD_UNUSABLE}
+			j.reported[i], j.gave = true, true
+			continue
 		}
 		if j.resp.Budgets[i], j.err = j.report(s, b, e, r); j.err != nil {
 			return false
@@ -83,13 +84,7 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 // stale says that a report is not newer than the newest one applied. One that
 // waited among the parked is its own newest.
 func (j *syncJob) stale(e *entry, sequence uint64) bool {
-	var applied uint64
-	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
-		applied = live.Sequence
-	}
-	if d := e.demand(j.holder, j.req.GetEpoch()); sequence < d.sequence {
-		return true
-	}
+	applied := e.newest(j.holder, j.req.GetEpoch())
 	return sequence < applied || sequence == applied && !j.rerun
 }
 
@@ -146,7 +141,8 @@ func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer 
 	d.want, d.need = wanted(r, s.policies[e.key.Operation].DefaultCost)
 	d.heard, d.hinted = s.moment.Mono, 0
 	d.sequence = r.GetSequence()
-	level := s.levels(e)[j.holder]
+	claims := s.claims(e)
+	level := levelOf(claims, j.holder)
 	answer.LevelTokens = level
 
 	var out int64
@@ -168,8 +164,17 @@ func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer 
 	}
 	j.shortage(s, e, answer, out+add, d)
 	if add < d.want-out {
-		s.recall(e, b)
+		s.recall(e, claims, b)
 	}
+}
+
+func levelOf(claims []claim, h lease.Holder) int64 {
+	for _, c := range claims {
+		if c.holder == h {
+			return c.level
+		}
+	}
+	return 0
 }
 
 // wanted is the report's want and need, with the default cost filled in for the
@@ -211,7 +216,9 @@ func (s *Shard) grant(b *batch, e *entry, holder lease.Holder, epoch, sequence u
 	s.stats.TokensIssued += add
 }
 
-// shortage says why less is held than needed, and when refill could cover it.
+// shortage says why less is held than needed, and when refill could cover it. It
+// names no time where refill is not what is lacking: others have a claim to what
+// there is.
 func (j *syncJob) shortage(s *Shard, e *entry, answer *pb.BudgetAnswer, held int64, d *demand) {
 	if held >= d.need {
 		d.since = 0
@@ -228,7 +235,10 @@ func (j *syncJob) shortage(s *Shard, e *entry, answer *pb.BudgetAnswer, held int
 	if answer.GetLevelTokens() >= d.need {
 		answer.Shortage = pb.Shortage_SHORTAGE_RECALLING // unless refill is quicker
 	}
-	if wait, ok := e.ledger.Retry(s.now, d.need-held); ok {
+	if d.need-held > e.ledger.Rule.ShareCap()-e.ledger.HeldBy(j.holder) {
+		return // earlier epochs of the holder have its share: no refill helps
+	}
+	if wait, ok := e.ledger.Retry(s.now, d.need-held); ok && wait > 0 {
 		answer.HasRetry, answer.RetryInNs = true, int64(wait)
 	}
 }

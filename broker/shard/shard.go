@@ -188,6 +188,22 @@ func (s *Shard) HoldersChanged() {
 // Budgets is the number of budgets in memory.
 func (s *Shard) Budgets() int { return len(s.ledgers) }
 
+// Queued is the number of requests that wait for a transaction, those that hang
+// not counted.
+func (s *Shard) Queued() int { return len(s.queue) + len(s.woken) }
+
+// dropCanceled answers requests whose callers have left while the shard is read.
+func (s *Shard) dropCanceled() {
+	s.queue = slices.DeleteFunc(s.queue, func(j job) bool {
+		sync, ok := j.(*syncJob)
+		if !ok || !sync.canceled {
+			return false
+		}
+		sync.fail(ErrCanceled)
+		return true
+	})
+}
+
 // Waiting is the number of requests that are not answered yet.
 func (s *Shard) Waiting() int { return len(s.queue) + len(s.woken) + len(s.parked) }
 
@@ -218,6 +234,7 @@ func (s *Shard) Next(m Moment) *store.Txn {
 	s.tick(m)
 	switch s.state {
 	case loading:
+		s.dropCanceled()
 		return s.loadTxn()
 	case lost:
 		s.failAll(ErrNotOwner)

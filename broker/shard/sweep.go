@@ -23,14 +23,10 @@ func (s *Shard) sweep(b *batch) {
 	}
 	s.lastSweep = s.moment.Mono
 	for range min(sweepSize, len(s.order)) {
-		if b.full() {
-			return
-		}
 		if s.swept >= len(s.order) {
 			s.swept = 0
 		}
-		if e := s.order[s.swept]; s.idle(e) {
-			s.dropFull(e, b)
+		if e := s.order[s.swept]; s.idle(e) && s.dropFull(e, b) {
 			delete(s.ledgers, e.key)
 			last := len(s.order) - 1
 			s.order[s.swept], s.order[last] = s.order[last], nil
@@ -46,15 +42,21 @@ func (s *Shard) idle(e *entry) bool {
 		!slices.ContainsFunc(s.parked, func(j *syncJob) bool { return j.asks(e.key) })
 }
 
-// dropFull drops the record of an idle budget that is full with nothing out.
-func (s *Shard) dropFull(e *entry, b *batch) {
+// dropFull drops the record of an idle budget that is full with nothing out, and
+// says false when the batch has no room for that.
+func (s *Shard) dropFull(e *entry, b *batch) bool {
 	if !e.exists || !e.recorded {
-		return
+		return true
 	}
 	e.ledger.Advance(s.now)
-	if e.ledger.Full() {
-		b.drop(e)
+	if !e.ledger.Full() {
+		return true
 	}
+	if b.full() {
+		return false
+	}
+	b.drop(e)
+	return true
 }
 
 // installJob brings a loaded budget to the newest policy.

@@ -215,8 +215,9 @@ func (j *syncJob) runCloses(s *Shard, b *batch) bool {
 			continue
 		}
 		if e.err != nil {
-			j.err = e.err
-			return false
+			j.resp.Closes[i] = &pb.CloseAnswer{GrantId: c.GetGrantId(), Evidence: pb.Evidence_EVIDENCE_RECORD_UNUSABLE}
+			j.closed[i], j.gave = true, true
+			continue
 		}
 		if j.resp.Closes[i], j.err = j.close(s, b, e, c); j.err != nil {
 			return false
