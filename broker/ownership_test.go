@@ -135,7 +135,7 @@ func TestCase11StoppedInOrder(t *testing.T) {
 // CASES 7 and 9: the owning broker is killed. Until its session has ended nobody
 // gets more than there is; then the other broker takes over without help, and
 // the grants are as they were.
-func TestCase9OwnerKilled(t *testing.T) {
+func TestCase09AnotherBrokerServes(t *testing.T) {
 	const shards = 4
 	s := newSite(t, etcd(t).Store(), shards)
 	doomed := client(t)

@@ -14,12 +14,20 @@ func (s *Shard) nextBeat() time.Duration {
 	if s.headRevision == 0 {
 		return s.polled + pollEvery // nothing was ever recorded
 	}
-	return min(s.stored+beatEvery, s.polled+pollEvery)
+	return min(s.beaten+beatEvery, s.polled+pollEvery)
 }
 
-// beat stores ledger time when nothing else has for a while.
+// beat stores ledger time when no commit has for a while, and reads on among the
+// stored budgets.
 func (s *Shard) beat(b *batch) {
-	if s.headRevision != 0 && s.moment.Mono-s.stored >= beatEvery {
-		b.clock = true
+	now := s.moment.Mono
+	if s.headRevision == 0 || now-s.beaten < beatEvery {
+		return
+	}
+	s.beaten = now
+	b.clock = now-s.stored >= beatEvery/2
+	if !s.scanning {
+		s.scanning = true
+		s.queue = append(s.queue, &scanJob{})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -182,5 +183,38 @@ func BenchmarkReport(b *testing.B) {
 				e.dirty, e.puts = false, nil
 			}
 		})
+	}
+}
+
+// A budget that fills up after it has left memory loses its record too, and so
+// does one that another owner has left.
+func TestCase22RecordsOfSlowBudgetsGo(t *testing.T) {
+	r := newRig(t)
+	r.rule(10, 1, 100) // full again after 10 s
+	for i := range 50 {
+		key := &pb.BudgetKey{Account: accountName(i), Operation: operation}
+		a, _ := r.send(&pb.SyncRequest{Holder: wire(eu), Epoch: 1, Budgets: []*pb.BudgetReport{{Key: key, Sequence: uint64(i + 1), WantTokens: 10}}})
+		r.settle()
+		r.send(&pb.SyncRequest{Holder: wire(eu), Epoch: 1, Closes: []*pb.GrantAccount{{
+			GrantId: a.requireOne(t).GetBudgets()[0].GetGrantId(), SpentTokens: 10, Key: key,
+		}}})
+		r.settle()
+	}
+	stored := func() int {
+		key, end := record.All(layout.Budgets(0))
+		res, err := r.store.Range(t.Context(), store.RangeRequest{Key: key, End: end})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(res.KVs)
+	}
+	if n := stored(); n != 50 {
+		t.Fatalf("%d records of 50", n)
+	}
+	r.shard.doubt(r.shard.newBatch(), ErrUncertain) // nothing is in memory now
+	r.settle()
+	r.pass(time.Minute)
+	if n := stored(); n != 0 || r.shard.Budgets() != 0 {
+		t.Errorf("%d records and %d ledgers are left", n, r.shard.Budgets())
 	}
 }

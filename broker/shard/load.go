@@ -106,7 +106,7 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 		return
 	}
 	s.startClock(m, stored)
-	s.stored, s.polled = m.Mono, m.Mono
+	s.stored, s.polled, s.beaten = m.Mono, m.Mono, m.Mono
 	s.state = serving
 }
 

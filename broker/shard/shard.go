@@ -73,6 +73,7 @@ type Shard struct {
 	origin       time.Duration // set by the first read of this owner
 	started      bool          // the clock runs
 	stored       time.Duration // when, on the monotonic clock, ledger time was last stored
+	beaten       time.Duration // likewise, when beat did something
 	polled       time.Duration // likewise, when policies were last read
 	moment       Moment
 
@@ -82,6 +83,8 @@ type Shard struct {
 	order         []*entry // all ledgers, for sweeps
 	swept         int
 	lastSweep     time.Duration
+	scanning      bool   // a scanJob is on its way
+	scanned       string // where the next scan starts; empty: from the first budget
 	fences        map[lease.Holder]*fence
 
 	queue  []job
@@ -152,6 +155,7 @@ func (s *Shard) forget() {
 	s.policies = map[string]policy{}
 	s.ledgers = map[lease.Key]*entry{}
 	s.order, s.swept = nil, 0
+	s.scanning = false
 	s.fences = map[lease.Holder]*fence{}
 }
 
@@ -244,10 +248,10 @@ func (s *Shard) Next(m Moment) *store.Txn {
 		return nil
 	}
 	b := s.newBatch()
+	s.beat(b)
 	s.wakeParked(m)
 	s.runQueue(b)
 	s.sweep(b)
-	s.beat(b)
 	if b.empty() {
 		return nil
 	}

@@ -96,7 +96,7 @@ func anotherValue(t *testing.T, f *pflag.Flag) string {
 }
 
 // TestEverySettingByEnvironmentAlone is case 50.
-func TestEverySettingByEnvironmentAlone(t *testing.T) {
+func TestCase50EverySettingByEnvironmentAlone(t *testing.T) {
 	clearSettings(t)
 	for _, s := range allSettings(t) {
 		t.Run(s.command+" "+s.flag, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestFlagsGoFirst(t *testing.T) {
 }
 
 // TestDeprecatedFlagKeepsStdoutClean is case 51.
-func TestDeprecatedFlagKeepsStdoutClean(t *testing.T) {
+func TestCase51DeprecatedFlagKeepsStdoutClean(t *testing.T) {
 	clearSettings(t)
 	server := serveFake()
 	t.Cleanup(server.Close)

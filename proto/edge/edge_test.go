@@ -119,9 +119,9 @@ func TestClientsAreNotChecked(t *testing.T) {
 	}
 }
 
-// TestHostileBodies is case 29: whatever is wrong with a check, the answer is
+// TestCase29HostileBodies: whatever is wrong with a check, the answer is
 // invalid argument, the handler is not reached, and the answer is short.
-func TestHostileBodies(t *testing.T) {
+func TestCase29HostileBodies(t *testing.T) {
 	const key = `"key":{"account":"acme","operation":"report.create"}`
 	tests := []struct{ name, body string }{
 		{"negative cost", `{` + key + `,"costTokens":-1}`},

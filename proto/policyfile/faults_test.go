@@ -8,8 +8,8 @@ import (
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 )
 
-// TestFields is case 32: a fault is told with its line and its field.
-func TestFields(t *testing.T) {
+// TestCase32FieldsAndUnits: a fault is told with its line and its field.
+func TestCase32FieldsAndUnits(t *testing.T) {
 	tests := []struct {
 		name string
 		in   string
@@ -75,7 +75,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
+func TestCase47WholeFilesAreRefused(t *testing.T) {
 	tests := []struct {
 		name string
 		in   string

@@ -110,7 +110,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestCaseMakesTwoOperations(t *testing.T) {
+func TestCase49UpperAndLowerCaseAreTwo(t *testing.T) {
 	got, err := policyfile.Parse("p.yaml", []byte(full+strings.TrimPrefix(strings.Replace(full, "report", "Report", 1), "policies:\n")))
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +120,9 @@ func TestCaseMakesTwoOperations(t *testing.T) {
 	}
 }
 
-// TestNumbers is case 48: what is not a plain decimal is refused by name,
+// TestCase48NumbersAreWhole: what is not a plain decimal is refused by name,
 // wherever a number of tokens stands.
-func TestNumbers(t *testing.T) {
+func TestCase48NumbersAreWhole(t *testing.T) {
 	values := []struct{ value, problem string }{
 		{"1.5", `"1.5" is not whole: want a whole number of tokens`},
 		{"5.0", `"5.0" is not whole: want a whole number of tokens`},

@@ -103,7 +103,7 @@ func TestValidEdges(t *testing.T) {
 	}
 }
 
-func TestInvalid(t *testing.T) {
+func TestCase29Invalid(t *testing.T) {
 	tests := []struct {
 		in      validator
 		field   string

@@ -1,0 +1,76 @@
+package shard
+
+import (
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// scanSize is how many stored budgets one scan reads.
+const scanSize = 256
+
+// scanJob reads some of the stored budgets that are not in memory, in turn, and
+// brings in those with nothing out. The sweep drops the ones that have filled up
+// since: without it, the record of a budget that refills slowly, or whose owner
+// has changed, would stay until somebody asked for it again.
+type scanJob struct {
+	reading bool
+	read    bool
+	idle    []lease.Key
+}
+
+func (j *scanJob) run(s *Shard, b *batch) progress {
+	if !j.read {
+		if !j.reading {
+			j.reading = j.readPage(s, b)
+		}
+		return again
+	}
+	loaded := true
+	for _, key := range j.idle {
+		if _, ok := s.entry(key, b); !ok {
+			loaded = false
+		}
+	}
+	if !loaded {
+		return again
+	}
+	return complete
+}
+
+func (j *scanJob) readPage(s *Shard, b *batch) bool {
+	key, end := record.All(s.cfg.Layout.Budgets(s.cfg.ID))
+	op := store.Op{Kind: store.OpRange, Key: max(key, s.scanned), End: end, Limit: scanSize}
+	return b.read(op, func(r store.OpResult) error {
+		j.reading, j.read = false, true
+		s.scanned = ""
+		for _, kv := range r.KVs {
+			if r.More {
+				s.scanned = kv.Key + "\x00"
+			}
+			stored, err := record.Decode[record.Budget](kv)
+			if err != nil {
+				continue // told when somebody asks for it
+			}
+			k := lease.Key{Account: stored.Account, Operation: stored.Operation}
+			if s.ledgers[k] == nil && len(stored.Grants) == 0 && s.filled(stored) {
+				j.idle = append(j.idle, k)
+			}
+		}
+		return nil
+	})
+}
+
+// filled says that refill must have filled the budget by now.
+func (s *Shard) filled(b record.Budget) bool {
+	l, err := b.Ledger(nil)
+	if err != nil {
+		return false
+	}
+	l.Advance(s.now)
+	return l.Full()
+}
+
+func (j *scanJob) finish(s *Shard) { s.scanning = false }
+func (j *scanJob) fail(error)      {}
+func (j *scanJob) restart() bool   { return false }
