@@ -127,8 +127,8 @@ func (b *Broker) ClusterID() string { return b.cluster.ID }
 // Shards is the number of shards of the cluster.
 func (b *Broker) Shards() uint32 { return b.cluster.Shards }
 
-// Ready says that every shard has an owner that this broker knows of, and that
-// it is not stopping.
+// Ready says that every shard has an owner that this broker knows of, that none
+// of its own was found to be set back, and that it is not stopping.
 func (b *Broker) Ready() bool {
 	select {
 	case <-b.ownership.ended:
@@ -137,7 +137,7 @@ func (b *Broker) Ready() bool {
 	}
 	for id := range b.cluster.Shards {
 		local, remote, _ := b.ownership.route(id)
-		if local == nil && remote.URL == "" {
+		if local == nil && remote.URL == "" || local != nil && local.setBack.Load() {
 			return false
 		}
 	}

@@ -29,6 +29,8 @@ type runner struct {
 	obs   *metrics
 
 	inbox   chan func(*shard.Shard, shard.Moment)
+	setBack atomic.Bool   // the store was found to be set back: nothing is served
+	seen    shard.Stats   // what the metrics have
 	queued  atomic.Int64  // requests that the shard has taken and not yet worked on
 	stop    chan struct{} // closed to stop in order
 	stopped chan struct{} // closed when the loop has ended
@@ -103,12 +105,14 @@ func (r *runner) wait() {
 func (r *runner) commit(txn store.Txn) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	start := r.clock.Mono()
-	before := r.shard.Stats()
 	loading := !r.shard.Serving()
 	res, err := r.store.Txn(ctx, txn)
 	cancel()
 	r.shard.Result(r.moment(), res, err)
-	r.obs.commit(r.clock.Mono()-start, len(txn.Then), before, r.shard.Stats(), err)
+	now := r.shard.Stats()
+	r.obs.commit(r.clock.Mono()-start, len(txn.Then), r.seen, now, err)
+	r.seen = now
+	r.setBack.Store(r.shard.SetBack())
 	unreadable := loading && !r.shard.Serving() && !r.shard.Lost()
 	if err != nil || unreadable {
 		timer := r.clock.Timer(storePause)

@@ -127,13 +127,7 @@ func (v *view) grant(r record.Grant) (*pb.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := v.head(id.Shard)
-	if err != nil {
-		return nil, err
-	}
-	g := shard.GrantToWire(r, lowest)
-	g.OpenedUnixMs = head.CommittedUnixMs - time.Duration(head.ClockNs-r.OpenedNs).Milliseconds()
-	return g, nil
+	return shard.GrantToWire(r, lowest), nil
 }
 
 // budget is a stored budget in the form of answers, with what refill has earned

@@ -115,7 +115,7 @@ func stored(t *testing.T, l *lease.Ledger) (Budget, []Grant) {
 	}
 	var grants []Grant
 	for _, g := range l.Grants {
-		r, err := Decode[Grant](store.KeyValue{Value: Encode(FromGrant(l.Key, g))})
+		r, err := Decode[Grant](store.KeyValue{Value: Encode(FromGrant(l.Key, g, 7))})
 		if err != nil {
 			t.Fatal(err)
 		}

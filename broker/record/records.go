@@ -81,17 +81,18 @@ type Budget struct {
 
 // Grant is one grant.
 type Grant struct {
-	ID        string `json:"id"`
-	Account   string `json:"account"`
-	Operation string `json:"operation"`
-	Region    string `json:"region"`
-	Instance  string `json:"instance"`
-	Epoch     uint64 `json:"epoch"`
-	Issued    int64  `json:"issued"`
-	Spent     int64  `json:"spent"`
-	Returned  int64  `json:"returned"`
-	Sequence  uint64 `json:"sequence"`
-	OpenedNs  int64  `json:"opened_ns"`
+	ID           string `json:"id"`
+	Account      string `json:"account"`
+	Operation    string `json:"operation"`
+	Region       string `json:"region"`
+	Instance     string `json:"instance"`
+	Epoch        uint64 `json:"epoch"`
+	Issued       int64  `json:"issued"`
+	Spent        int64  `json:"spent"`
+	Returned     int64  `json:"returned"`
+	Sequence     uint64 `json:"sequence"`
+	OpenedNs     int64  `json:"opened_ns"`
+	OpenedUnixMs int64  `json:"opened_unix_ms"` // by the broker\'s wall clock, for display
 }
 
 // Key of the budget that the grant is of.
@@ -131,12 +132,12 @@ func FromLedger(l *lease.Ledger) Budget {
 }
 
 // FromGrant is the record of a grant of the budget.
-func FromGrant(key lease.Key, g lease.Grant) Grant {
+func FromGrant(key lease.Key, g lease.Grant, openedUnixMs int64) Grant {
 	return Grant{
 		ID: g.ID.String(), Account: key.Account, Operation: key.Operation,
 		Region: g.Holder.Region, Instance: g.Holder.Instance, Epoch: g.Epoch,
 		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence,
-		OpenedNs: int64(g.Opened),
+		OpenedNs: int64(g.Opened), OpenedUnixMs: openedUnixMs,
 	}
 }
 

@@ -92,6 +92,7 @@ func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant) {
 		e.puts = slices.Delete(e.puts, at, at+1)
 		b.ops--
 	}
+	delete(e.opened, g.ID)
 	e.ends = append(e.ends, s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID))
 	b.charge(recordBytes)
 	s.stats.GrantsEnded++
@@ -151,7 +152,7 @@ func (b *batch) appendEntry(s *Shard, ops []store.Op, e *entry) []store.Op {
 	ops = append(ops, put(s.cfg.Layout.Budget(s.cfg.ID, e.key), record.FromLedger(&e.ledger)))
 	for _, id := range e.puts {
 		g := e.ledger.Grant(id)
-		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), record.FromGrant(e.key, *g)))
+		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), record.FromGrant(e.key, *g, e.opened[g.ID])))
 	}
 	for _, key := range e.ends {
 		ops = append(ops, store.Op{Kind: store.OpDelete, Key: key})

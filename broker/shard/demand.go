@@ -27,7 +27,7 @@ type demand struct {
 
 // recallPatience is how long a holder that was asked for credit may take to
 // answer before its credit no longer counts as something to share.
-const recallPatience = time.Second
+const recallPatience = 500 * time.Millisecond
 
 // silent says that the holder has not answered a recall.
 func (d *demand) silent(now time.Duration) bool {

@@ -218,3 +218,24 @@ func TestCase22RecordsOfSlowBudgetsGo(t *testing.T) {
 		t.Errorf("%d records and %d ledgers are left", n, r.shard.Budgets())
 	}
 }
+
+// A recall whose hint was lost is repeated when the holder subscribes again.
+func TestLostRecallIsRepeated(t *testing.T) {
+	r := newRig(t)
+	held := r.ask(eu, 1, &pb.BudgetReport{Sequence: 1, WantTokens: 40})
+	if a := r.ask(us, 1, &pb.BudgetReport{Sequence: 1, WantTokens: 20, NeedTokens: 20}); a.GetShortage() != pb.Shortage_SHORTAGE_RECALLING {
+		t.Fatalf("%v", a)
+	}
+	r.pass(5 * time.Second) // nobody heard it
+	var got []lease.Key
+	r.shard.Subscribe(eu, 1, func(keys []lease.Key, _ bool) { got = append(got, keys...) })
+	if len(got) != 1 || got[0].Account != "acme" {
+		t.Fatalf("hints: %v", got)
+	}
+	r.ask(eu, 1, &pb.BudgetReport{Sequence: 2, GrantId: held.GetGrantId(), ReturnedTokens: 20, WantTokens: 20})
+	got = nil
+	r.shard.Subscribe(eu, 1, func(keys []lease.Key, _ bool) { got = append(got, keys...) })
+	if len(got) != 0 {
+		t.Errorf("it has answered: %v", got)
+	}
+}

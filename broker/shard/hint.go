@@ -20,12 +20,29 @@ type hint struct {
 	fenced bool
 }
 
-// Subscribe registers for hints. notify is called from Result and must not
-// block.
+// Subscribe registers for hints. notify is called from Result, and at once for
+// recalls that the holder has not answered; it must not block.
 func (s *Shard) Subscribe(h lease.Holder, epoch uint64, notify func(keys []lease.Key, fenced bool)) *Subscription {
 	sub := &Subscription{holder: h, epoch: epoch, notify: notify}
 	s.subs = append(s.subs, sub)
+	if keys := s.recalled(h, epoch); len(keys) > 0 {
+		notify(keys, false)
+	}
 	return sub
+}
+
+// recalled are the budgets of which credit was called back from the holder epoch
+// in vain: the hint may have been lost. It gets its time to answer anew.
+func (s *Shard) recalled(h lease.Holder, epoch uint64) []lease.Key {
+	var keys []lease.Key
+	for _, e := range s.order {
+		at, found := e.findDemand(h)
+		if found && e.demands[at].epoch == epoch && e.demands[at].hinted != 0 {
+			e.demands[at].hinted = max(1, s.moment.Mono)
+			keys = append(keys, e.key)
+		}
+	}
+	return keys
 }
 
 // Unsubscribe ends a subscription.

@@ -19,8 +19,9 @@ type entry struct {
 	reading  bool
 	err      error // the record is not usable
 	ledger   lease.Ledger
-	demands  []*demand     // in order of holder
-	touched  time.Duration // monotonic time of the last use
+	demands  []*demand               // in order of holder
+	opened   map[lease.GrantID]int64 // when grants were opened, by the wall clock, for display
+	touched  time.Duration           // monotonic time of the last use
 
 	loading *record.Budget // read, with grants still missing
 	grants  []record.Grant
@@ -251,13 +252,20 @@ func (s *Shard) assemble(e *entry) error {
 	if len(e.grants) < len(e.loading.Grants) {
 		return nil
 	}
-	l, err := e.loading.Ledger(e.grants)
+	grants := e.grants
+	l, err := e.loading.Ledger(grants)
 	if err != nil {
 		e.err = fmt.Errorf("%w: %w", ErrRecord, err)
 		return err
 	}
 	e.ledger, e.loading, e.grants = l, nil, nil
 	e.known, e.exists, e.recorded = true, true, true
+	e.opened = make(map[lease.GrantID]int64, len(grants))
+	for _, r := range grants {
+		if id, err := lease.ParseGrantID(r.ID); err == nil {
+			e.opened[id] = r.OpenedUnixMs
+		}
+	}
 	for _, g := range l.Grants {
 		if !s.fence(g.Holder).Fences(g.Epoch) {
 			d := e.demand(g.Holder, g.Epoch)

@@ -211,6 +211,12 @@ func (s *Shard) grant(b *batch, e *entry, holder lease.Holder, epoch, sequence u
 		s.log.Error("a grant was refused by the ledger", "error", err)
 		return
 	}
+	if live == nil {
+		if e.opened == nil {
+			e.opened = map[lease.GrantID]int64{}
+		}
+		e.opened[id] = s.moment.UnixMs
+	}
 	e.ledger.Grant(id).Sequence = sequence
 	b.touchGrant(e, id)
 	s.stats.TokensIssued += add

@@ -106,9 +106,9 @@ func (j *resolveJob) attest(s *Shard, b *batch, e *entry, g lease.Grant) {
 		j.err = err
 		return
 	}
+	stored := record.FromGrant(e.key, g, e.opened[g.ID])
 	b.endGrant(s, e, g)
 	e.forgetDemand(g.Holder, g.Epoch)
-	stored := record.FromGrant(e.key, g)
 	b.add(s.audit("grants.resolve", j.what.By, j.what.Because, g.ID.String(), stored, map[string]int64{"counted_as_spent": counted}))
 	s.wake(e)
 	j.applied = true

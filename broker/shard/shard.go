@@ -324,6 +324,7 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 		s.stats.Reads++
 	}
 	if b.setBack {
+		s.stats.Evidence++
 		s.log.Error("the store is older than what a holder has seen: it was restored from a copy; nothing more is granted from this shard")
 		s.state = setBack
 		s.failJobs(b.done, ErrSetBack)
