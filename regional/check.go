@@ -114,12 +114,21 @@ func (l *Limiter) check(ctx context.Context, key lease.Key, b *holder.Budget, co
 			return d
 		}
 		if problem := w.next(ctx, news, settled); problem != "" {
-			d := l.denied(w.budget, pb.Reason_REASON_UNAVAILABLE, problem)
+			d := l.unanswered(w.budget, problem)
 			w.budget.Denied()
 			l.obs.decision(d.Reason)
 			return d
 		}
 	}
+}
+
+// unanswered is the decision on a check whose wait is over. When the broker has
+// said that others hold all there is, the budget is known to be used up.
+func (l *Limiter) unanswered(b *holder.Budget, problem string) Decision {
+	if o := b.Outlook(); o != nil && o.Recalling {
+		return l.denied(b, pb.Reason_REASON_EXHAUSTED, "other regions hold what there is; it is being called back")
+	}
+	return l.denied(b, pb.Reason_REASON_UNAVAILABLE, problem)
 }
 
 // decide settles a check by what is known here; decided is false when only news

@@ -17,7 +17,7 @@ import (
 var (
 	// ErrFenced means that another start of this holder has replaced this one. It
 	// must not run on: two processes share a name, or an operator retired it.
-	ErrFenced = errors.New("regional: another start of this limiter has replaced this one; give each running limiter an instance name of its own")
+	ErrFenced = errors.New("regional: another start of this limiter has replaced this one, or an operator has retired it; give each running limiter an instance name of its own, and start it again")
 	// ErrJournal means that the journal failed. Credit is handed back; start again
 	// once the disk is well.
 	ErrJournal = errors.New("regional: the journal failed")

@@ -21,7 +21,7 @@ import (
 // most the second, drawn at random from the upper half.
 const (
 	firstPause = 100 * time.Millisecond
-	lastPause  = 5 * time.Second
+	lastPause  = 2 * time.Second
 )
 
 // runner does the I/O that the manager decides on. Everything that happens
@@ -34,6 +34,7 @@ type runner struct {
 	events  chan func(now time.Duration)
 	group   sync.WaitGroup
 	watched map[uint32]bool
+	away    bool  // the last request failed
 	failure error // of the journal
 	stats   holder.Stats
 }
@@ -54,6 +55,7 @@ func (l *Limiter) Run(ctx context.Context) error {
 	epoch := reg.GetCurrentEpoch()
 	r := &runner{l: l, m: m, epoch: epoch, cluster: reg.GetClusterId(), events: make(chan func(time.Duration), 1024), watched: map[uint32]bool{}}
 	l.epoch.Store(epoch)
+	defer func() { l.cfg.Logger.Info("limiter stopped", "epoch", epoch) }()
 	l.cfg.Logger.Info("limiter running", "region", l.cfg.Region, "instance", l.cfg.Instance, "epoch", epoch, "journal", l.cfg.JournalMode)
 	return r.run(ctx)
 }
@@ -188,7 +190,7 @@ func (r *runner) run(ctx context.Context) error {
 			giveUp = limit.C
 		case <-giveUp:
 			timer.Stop()
-			r.l.cfg.Logger.Warn("the final account was not confirmed in time; the next start's journal accounts for it")
+			r.l.cfg.Logger.Warn("the final account was not confirmed in time, as after a crash: the next start's journal accounts for it, and the last block counts as spent")
 			return r.outcome()
 		}
 		timer.Stop()
@@ -263,7 +265,22 @@ func (r *runner) sync(ctx context.Context, s holder.Sync) {
 	if !s.Hanging {
 		r.l.obs.syncSeconds.Observe((r.l.cfg.Clock.Mono() - start).Seconds())
 	}
-	r.happened(ctx, func(now time.Duration) { r.m.Synced(s.ID, resp, err, now) })
+	r.happened(ctx, func(now time.Duration) {
+		r.reached(err)
+		r.m.Synced(s.ID, resp, err, now)
+	})
+}
+
+// reached tells when the brokers go out of reach, and when they are back.
+func (r *runner) reached(err error) {
+	if away := err != nil; away != r.away && !r.m.Ended() {
+		r.away = away
+		if away {
+			r.l.cfg.Logger.Warn("a request to the brokers failed: what is held is spent, and then checks are answered as unavailable", "error", err)
+		} else {
+			r.l.cfg.Logger.Info("the brokers answer again")
+		}
+	}
 }
 
 // write makes the manager's draws durable.

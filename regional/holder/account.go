@@ -167,6 +167,21 @@ func (m *Manager) finished() []uint64 {
 	return epochs
 }
 
+// warnOfOrphan tells once of a grant of an earlier epoch that no journal here
+// accounts for.
+func (m *Manager) warnOfOrphan(sh *shardState, g *pb.Grant) {
+	accounted := slices.ContainsFunc(sh.past, func(a *account) bool { return a.epoch == g.GetEpoch() && !a.refused })
+	if accounted || m.warned[g.GetGrantId()] || len(m.warned) >= maxWarned {
+		return
+	}
+	m.warned[g.GetGrantId()] = true
+	m.log.Warn("credit of an earlier start of this limiter is not accounted for, and stays reserved: start it once with that journal, or resolve it with `tokenlease grants resolve`",
+		"grant", g.GetGrantId(), "epoch", g.GetEpoch(), "outstanding", g.GetOutstandingTokens())
+}
+
+// maxWarned bounds how many orphaned grants are named in the log.
+const maxWarned = 100
+
 // compare holds the shard's list of this holder's grants against what is known
 // here (C5.7). What this epoch never held, and does not wait for, is closed as
 // unspent. Grants of earlier epochs wait for their journal's account.
@@ -175,6 +190,7 @@ func (m *Manager) compare(sh *shardState, grants []*pb.Grant) {
 	for _, g := range grants {
 		if g.GetEpoch() != m.cfg.Epoch {
 			sh.orphans++
+			m.warnOfOrphan(sh, g)
 			continue
 		}
 		key := lease.Key{Account: g.GetBudget().GetAccount(), Operation: g.GetBudget().GetOperation()}

@@ -150,7 +150,7 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 		k.boost = 0
 	}
 	m.outlook(k, func(o *Outlook) {
-		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial = false, k.grant, 0, nil
+		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial, o.Recalling = false, k.grant, 0, nil, k.recalling
 		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion()) {
 			o.Policy = policyOf(p)
 		}

@@ -104,6 +104,7 @@ type Manager struct {
 	idle     []idleKey
 	nextTick time.Duration
 	past     []*pastAccount
+	warned   map[string]bool // orphaned grants that the log has named
 
 	journal journalState
 	flights map[uint64]*flight
@@ -198,7 +199,7 @@ func New(cfg Config, signals *Signals) *Manager {
 	}
 	m := &Manager{
 		cfg: cfg, log: cfg.Logger, signals: signals,
-		keys: map[lease.Key]*keyState{}, flights: map[uint64]*flight{},
+		keys: map[lease.Key]*keyState{}, warned: map[string]bool{}, flights: map[uint64]*flight{},
 	}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
@@ -207,6 +208,12 @@ func New(cfg Config, signals *Signals) *Manager {
 		m.shards = append(m.shards, &shardState{id: id, closed: map[string]uint64{}})
 	}
 	m.takePast()
+	if cfg.Epoch > 1 { // earlier epochs may have left something anywhere
+		for _, sh := range m.shards {
+			sh.contacted = true
+			sh.nextList = time.Duration(float64(cfg.SyncInterval) * 10 * cfg.Jitter())
+		}
+	}
 	return m
 }
 

@@ -16,6 +16,7 @@ type Outlook struct {
 	// the operation.
 	NoPolicyUntil time.Duration
 	Denial        *Denial // nil: no shortage is known
+	Recalling     bool    // the broker calls credit back for this budget from others
 	Stopped       bool    // this epoch spends nothing any more
 	Down          bool    // the broker cannot be reached for this budget
 }

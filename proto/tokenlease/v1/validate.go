@@ -3,6 +3,7 @@ package tokenleasev1
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -108,6 +109,15 @@ func checkText(field, value string, least, most int) *FieldError {
 		}
 	}
 	return nil
+}
+
+// checkSaid holds a text that somebody has to answer for to at least one character
+// that is not a blank.
+func checkSaid(field, value string, most int) *FieldError {
+	if value != "" && strings.TrimSpace(value) == "" {
+		return faultf(field, "must say something, has only blanks")
+	}
+	return checkText(field, value, 1, most)
 }
 
 // checkRunes is the slow path of checkText, from the first byte that is not

@@ -66,10 +66,10 @@ func (m *ResolveGrantRequest) fault() *FieldError {
 	if e := checkGrantID(m.GetGrantId()); e != nil {
 		return e
 	}
-	if e := checkText("attested_by", m.GetAttestedBy(), 1, MaxPersonBytes); e != nil {
+	if e := checkSaid("attested_by", m.GetAttestedBy(), MaxPersonBytes); e != nil {
 		return e
 	}
-	return checkText("because", m.GetBecause(), 1, MaxBecauseBytes)
+	return checkSaid("because", m.GetBecause(), MaxBecauseBytes)
 }
 
 // Validate checks each policy, that no operation stands twice, and who applies
