@@ -81,8 +81,14 @@ func (p *program) runBroker(ctx context.Context, s *brokerSettings) error {
 	}
 	defer closeStore()
 	reg := newRegistry()
+	id := "" // random
+	if s.dataDir != "" {
+		// The directory's lock says that no earlier broker on it runs: by the same
+		// name it takes its shards over at once, without waiting for a session.
+		id = "embedded"
+	}
 	b, err := broker.New(ctx, broker.Config{
-		Store: st, Prefix: s.etcd.prefix, Shards: s.shards, AdvertiseURL: advertise, SessionTTL: s.sessionTTL,
+		ID: id, Store: st, Prefix: s.etcd.prefix, Shards: s.shards, AdvertiseURL: advertise, SessionTTL: s.sessionTTL,
 		HTTPClient: newHTTPClient(nil), Registerer: reg, Logger: log,
 	})
 	if err != nil {

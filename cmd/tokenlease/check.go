@@ -16,7 +16,7 @@ const maxRepeat = 10_000
 
 // checkFlags are what one check command is to do.
 type checkFlags struct {
-	cost     int64
+	cost     tokens
 	hasCost  bool
 	repeat   int
 	repeated bool
@@ -38,7 +38,7 @@ With -n the answer in JSON or YAML is a list.`,
   tokenlease check acme report.create --cost 5
   tokenlease check acme report.create -n 10 -o json`,
 	}
-	cmd.Flags().Int64Var(&flags.cost, "cost", 0, "`tokens` that the operation costs (default: as the policy says)")
+	cmd.Flags().Var(&flags.cost, "cost", "`tokens` that the operation costs (default: as the policy says)")
 	cmd.Flags().IntVarP(&flags.repeat, "repeat", "n", 1, "how many `times` to ask, one after the other")
 	return clientCommand(cmd, settings, 2, func(ctx context.Context, args []string) error {
 		flags.hasCost, flags.repeated = cmd.Flags().Changed("cost"), cmd.Flags().Changed("repeat")
@@ -53,7 +53,7 @@ With -n the answer in JSON or YAML is a list.`,
 func (p *program) check(ctx context.Context, settings *clientSettings, flags *checkFlags, args []string) error {
 	request := &tokenleasev1.CheckRequest{Key: &tokenleasev1.BudgetKey{Account: args[0], Operation: args[1]}}
 	if flags.hasCost {
-		request.CostTokens = new(flags.cost)
+		request.CostTokens = new(int64(flags.cost))
 	}
 	if err := request.Validate(); err != nil {
 		return usageError{err}

@@ -252,6 +252,32 @@ func TestEndToEndKilledLimiterAccountsByItsJournal(t *testing.T) {
 	if reserved, _ := verified(t, broker.url); reserved != 0 {
 		t.Errorf("%d are reserved after an orderly stop", reserved)
 	}
+	for _, name := range []string{"grants_opened_total", "grants_ended_total", "tokens_issued_total", "commit_seconds_count"} {
+		if n := metric(t, broker.url, "tokenlease_broker_"+name); n < 1 {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+}
+
+// metric is the value of a metric without labels.
+func metric(t *testing.T, url, name string) float64 {
+	t.Helper()
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no metric %s at %s", name, url)
+	return 0
 }
 
 func TestEndToEndKilledBrokerKeepsItsPromises(t *testing.T) {

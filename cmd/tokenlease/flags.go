@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -34,6 +35,26 @@ func (c *choice) Set(value string) error {
 		return fmt.Errorf("want one of %s, not %q", strings.Join(c.words, ", "), value)
 	}
 	c.value = value
+	return nil
+}
+
+// tokens is a flag that takes a whole number of tokens. Go's own would read 010 as
+// 8, and 0x10 as 16.
+type tokens int64
+
+// String is the flag's value.
+func (n *tokens) String() string { return strconv.FormatInt(int64(*n), 10) }
+
+// Type is what help calls the value.
+func (n *tokens) Type() string { return "tokens" }
+
+// Set reads the flag.
+func (n *tokens) Set(text string) error {
+	value, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strconv.FormatInt(value, 10) != text {
+		return fmt.Errorf("want a whole number such as 5, not %.40q", text)
+	}
+	*n = tokens(value)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -107,8 +108,24 @@ version. A new version applies to the balances that exist, and gives nobody more
 			}
 			t.add(policy.GetOperation(), policy.GetVersion(), changed)
 		}
+		p.warnOfPolicies(answer.GetPolicies())
 		return p.write(settings.output, answer, t)
 	})
+}
+
+// warnOfPolicies tells of policies that are valid and deny everything.
+func (p *program) warnOfPolicies(policies []*tokenleasev1.Policy) {
+	for _, policy := range policies {
+		capacity := policy.GetTokenBucket().GetCapacityTokens()
+		most := lease.Rule{Capacity: capacity, MaxSharePercent: policy.GetMaxSharePercent()}.ShareCap()
+		switch cost := max(1, policy.GetDefaultCostTokens()); {
+		case capacity == 0:
+			fmt.Fprintf(p.stderr, "tokenlease: warning: %s has capacity 0, which denies every check\n", policy.GetOperation())
+		case cost > most:
+			fmt.Fprintf(p.stderr, "tokenlease: warning: %s costs %d, and one limiter may hold %d at most (max-share %d%% of %d): checks of that cost are always denied\n",
+				policy.GetOperation(), cost, most, policy.GetMaxSharePercent(), capacity)
+		}
+	}
 }
 
 // readPolicies reads the policies of all files. The error tells what is wrong in

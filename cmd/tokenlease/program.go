@@ -140,7 +140,7 @@ Exit codes:
     0  yes, done
     1  the answer is no: denied, not found, an invariant is violated
     2  the command, a flag, a setting or a file is wrong; nothing was sent
-    3  no server that could answer was reached in time
+    3  no server that could answer was reached in time, or this one cannot start
     4  the server refused the request`
 
 const rootExample = `  # Everything in one process, to try it.

@@ -59,7 +59,7 @@ func startTrial(ctx context.Context, dir string, listener net.Listener, log *slo
 		return nil, errors.Join(err, etcd.Close())
 	}
 	t.admin = tokenleasev1connect.NewAdminClient(newHTTPClient(nil), t.url)
-	life, stop := context.WithCancel(ctx)
+	life, stop := context.WithCancel(context.WithoutCancel(ctx)) // regions stop first
 	t.stop = stop
 	t.group, t.ctx = errgroup.WithContext(life)
 	mux := brokerMux(t.broker, reg)
