@@ -15,9 +15,9 @@ import (
 const (
 	markerName = "tokenlease-store"
 	markerText = "tokenlease embedded etcd, format 1\n"
-	// servedName is written once the member has served, and before anything can
-	// have been acknowledged.
-	servedName = "tokenlease-served"
+	// startingName stands while a member that has no data yet starts for the first
+	// time: from before it writes anything until it serves.
+	startingName = "tokenlease-starting"
 )
 
 // Errors of StartEmbedded that callers may branch on.
@@ -58,41 +58,55 @@ func checkContents(dir string, marker *os.File) error {
 		return err
 	}
 	member := filepath.Join(dir, "member")
-	if err := clearUnserved(dir, member); err != nil {
+	if err := prepareFirstStart(dir, member); err != nil {
 		return err
 	}
 	return checkData(member)
 }
 
-// clearUnserved removes the data of a member that never served: a start that was
-// cut off in its first moments can leave a member which has no voters, and would
-// wait for an election for ever. Nothing was acknowledged from it.
-func clearUnserved(dir, member string) error {
-	_, err := os.Stat(filepath.Join(dir, servedName))
+// prepareFirstStart notes durably that a directory without data is about to be
+// started for the first time, and clears what an earlier such start has left: cut
+// off in its first moments, it can leave a member without voters, which would wait
+// for an election for ever. Only the note proves that nothing was acknowledged;
+// data without it is never touched.
+func prepareFirstStart(dir, member string) error {
+	note := filepath.Join(dir, startingName)
+	_, err := os.Stat(note)
+	if err == nil {
+		if err := os.RemoveAll(member); err != nil {
+			return fmt.Errorf("removing what a first start left that never served: %w", err)
+		}
+		return nil
+	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.RemoveAll(member); err != nil {
-		return fmt.Errorf("removing what a start left that never served: %w", err)
+	if _, err := os.Stat(member); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return nil
+	file, err := os.OpenFile(note, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close(), syncDir(dir))
 }
 
-// markServed notes durably that the member has served. Nobody may use the store
-// before that.
+// markServed notes durably that the member has served, before anybody gets the
+// store.
 func markServed(dir string) error {
-	file, err := os.OpenFile(filepath.Join(dir, servedName), os.O_WRONLY|os.O_CREATE, 0o600)
+	err := os.Remove(filepath.Join(dir, startingName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, syncDir(dir))
+}
+
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	parent, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // checkOwner refuses a directory with contents but without our marker.

@@ -329,3 +329,22 @@ func TestEmbeddedIsQuiet(t *testing.T) {
 		t.Errorf("logged:\n%s", out.String())
 	}
 }
+
+// Data is removed only where a note proves that it never served: data without
+// the note, such as a member that was put back from a copy, is kept.
+func TestEmbeddedKeepsDataWithoutANote(t *testing.T) {
+	dir := t.TempDir()
+	e := mustStart(t, EmbeddedConfig{Dir: dir})
+	mustTxn(t, e.Store(), store.Txn{Then: []store.Op{put("k", "v")}})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, startingName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the note of a first start is still there: %v", err)
+	}
+	again := mustStart(t, EmbeddedConfig{Dir: dir})
+	res, err := again.Store().Range(t.Context(), store.RangeRequest{Key: "k", End: "l"})
+	if err != nil || len(res.KVs) != 1 {
+		t.Errorf("the data is gone: %v, %v", res, err)
+	}
+}
