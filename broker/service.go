@@ -61,7 +61,7 @@ func (s brokerService) Sync(ctx context.Context, req *connect.Request[pb.SyncReq
 		}
 		resp, err := b.peers.at(remote.URL).broker.Sync(ctx, passOn(b, req.Msg))
 		err = relayed(ctx, err)
-		if connect.CodeOf(err) != connect.CodeUnavailable || !b.replaced(ctx, req.Msg.GetShard(), remote) {
+		if connect.CodeOf(err) != connect.CodeUnavailable || connect.IsWireError(err) || !b.replaced(ctx, req.Msg.GetShard(), remote) {
 			return resp, err
 		}
 	}

@@ -239,3 +239,26 @@ func TestLostRecallIsRepeated(t *testing.T) {
 		t.Errorf("it has answered: %v", got)
 	}
 }
+
+// A budget that fills up under an old version of its policy is not dropped: it
+// would come back full under the new one, and a raise would mint at once.
+func TestRaisedCapacityIsNotMintedByADrop(t *testing.T) {
+	for raise := 12 * time.Second; raise < 39*time.Second; raise += time.Second {
+		r := newRig(t)
+		r.rule(40, 1, 100)
+		a := r.ask(eu, 1, &pb.BudgetReport{Sequence: 1, WantTokens: 40})
+		r.send(&pb.SyncRequest{Holder: wire(eu), Epoch: 1, Closes: []*pb.GrantAccount{{GrantId: a.GetGrantId(), SpentTokens: 40, Key: a.GetKey()}}})
+		r.settle()
+		spent := r.now.Mono
+		r.pass(raise) // out of memory, its record stays
+		r.put(layout.Policy(operation), lease.Policy{Operation: operation, DefaultCost: 1, Rule: lease.Rule{
+			Kind: lease.TokenBucket, Version: 2, Capacity: 1000, MaxSharePercent: 100, Refill: lease.Rate{Tokens: 1, Interval: time.Second},
+		}})
+		r.shard.PoliciesChanged()
+		r.pass(70*time.Second - raise)
+		got := r.ask(eu, 1, &pb.BudgetReport{Sequence: 2, WantTokens: 1000})
+		if earned := int64((r.now.Mono-spent)/time.Second) + 1; got.GetIssuedTokens() > earned {
+			t.Errorf("raised after %v: %d issued, %d earned", raise, got.GetIssuedTokens(), earned)
+		}
+	}
+}

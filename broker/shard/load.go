@@ -184,8 +184,11 @@ func (s *Shard) entry(key lease.Key, b *batch) (e *entry, ok bool) {
 		s.ledgers[key] = e
 		s.order = append(s.order, e)
 	}
+	if e.err != nil {
+		return e, true // not touched: it leaves memory, and is read again
+	}
 	e.touched = s.moment.Mono
-	if e.known || e.err != nil {
+	if e.known {
 		return e, true
 	}
 	if !e.reading {

@@ -59,10 +59,25 @@ func (s *Shard) wakeIf(ready func(*syncJob) bool) {
 		if !ready(j) {
 			return false
 		}
+		s.hear(j)
 		j.reset()
 		s.woken = append(s.woken, j)
 		return true
 	})
+}
+
+// hear counts the demands of a request that waited as heard of: its holder is
+// there.
+func (s *Shard) hear(j *syncJob) {
+	for _, r := range j.req.GetBudgets() {
+		e := s.ledgers[keyOf(r.GetKey())]
+		if e == nil {
+			continue
+		}
+		if at, found := e.findDemand(j.holder); found && e.demands[at].epoch == j.req.GetEpoch() {
+			e.demands[at].heard = s.moment.Mono
+		}
+	}
 }
 
 // supersede answers a parked request of the same holder when a newer report of

@@ -48,6 +48,14 @@ func (s *Shard) dropFull(e *entry, b *batch) bool {
 	if !e.exists || !e.recorded {
 		return true
 	}
+	if pol, ok := s.policies[e.key.Operation]; ok && pol.Rule.Version > e.ledger.Rule.Version {
+		// Dropped under its old rule it would start full under the new one, and a
+		// capacity that was raised would be minted at once (C8).
+		if !b.full() {
+			s.install(e, pol, b)
+		}
+		return false
+	}
 	e.ledger.Advance(s.now)
 	if !e.ledger.Full() {
 		return true

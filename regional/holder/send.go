@@ -196,15 +196,15 @@ func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 		sh.failures++ // others that were on their way tell nothing new
 	}
 	sh.failedAt = now
-	sh.notBefore = f.sent + m.backoff(sh.failures) // the time that the attempt took counts
+	sh.notBefore = max(sh.notBefore, f.sent+m.backoff(sh.failures)) // the time that the attempt took counts
 	for _, k := range f.keys {
 		if k.flight != id {
 			continue
 		}
 		k.flight, k.hanging = 0, false
 		k.sentSpent, k.sentReturned = 0, 0 // perhaps never heard: report them again
+		m.outlook(k, func(o *Outlook) { o.Recalling, o.Down = false, o.Down || sh.failures > 1 })
 		if sh.failures > 1 {
-			m.outlook(k, func(o *Outlook) { o.Down = true })
 			k.budget.tell()
 		}
 		m.activate(k)
