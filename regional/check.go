@@ -42,12 +42,7 @@ func (h *Budget) Allow() bool {
 
 // AllowN is Allow for a cost of 1 or more.
 func (h *Budget) AllowN(cost int64) bool {
-	if o := h.budget.Outlook(); o != nil && o.Policy != nil && cost > 0 && (o.Policy.MaxCost == 0 || cost <= o.Policy.MaxCost) {
-		if _, ok := h.budget.Spend(cost); ok {
-			return true
-		}
-	}
-	return h.limiter.allow(h.budget, cost)
+	return h.budget.SpendAllowed(cost) || h.limiter.allow(h.budget, cost)
 }
 
 // Check spends the policy's default cost. When the credit is not here it waits

@@ -101,7 +101,8 @@ func (l *Limiter) CheckN(ctx context.Context, account, operation string, cost in
 
 // AllowN is CheckN without waiting or details.
 func (l *Limiter) AllowN(account, operation string, cost int64) bool {
-	return l.allow(l.budget(lease.Key{Account: account, Operation: operation}), cost)
+	b := l.budget(lease.Key{Account: account, Operation: operation})
+	return b.SpendAllowed(cost) || l.allow(b, cost)
 }
 
 // budget is the budget of the key, a new one without credit if there is none.

@@ -221,6 +221,11 @@ func TestCase29InvalidCosts(t *testing.T) {
 				t.Errorf("cost %d: %+v", cost, d)
 			}
 		}
+		for _, cost := range []int64{-1, 0, 11} {
+			if l.Budget("acme", "op").AllowN(cost) || l.AllowN("acme", "op", cost) {
+				t.Errorf("cost %d was allowed without waiting", cost)
+			}
+		}
 		if d := l.CheckN(t.Context(), "acme", "op", math.MaxInt64); d.Allowed {
 			t.Errorf("got %+v", d)
 		}

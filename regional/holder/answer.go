@@ -170,4 +170,5 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 			}
 		}
 	})
+	k.budget.most.Store(k.budget.Outlook().mostCost())
 }

@@ -14,6 +14,7 @@ type Budget struct {
 	// above low.
 	credit atomic.Int64 // tokens that may be spent here and now, never below 0
 	low    atomic.Int64 // below this a spend signals the manager
+	most   atomic.Int64 // the highest cost that the policy allows; 0: none is known
 
 	signaled atomic.Bool
 	next     *Budget // in the list of signals; owned by whoever pushed it
@@ -62,6 +63,18 @@ func (b *Budget) Spend(cost int64) (left int64, ok bool) {
 			return left, true
 		}
 	}
+}
+
+// SpendAllowed is Spend for a cost that the caller has not held against the
+// policy: it takes nothing where the policy is not known or does not allow the
+// cost. All that it reads lies beside the credit, since a look at the policy
+// itself would cost two more cache misses.
+func (b *Budget) SpendAllowed(cost int64) bool {
+	if cost <= 0 || cost > b.most.Load() {
+		return false
+	}
+	_, ok := b.Spend(cost)
+	return ok
 }
 
 // Credit is what could be spent now. It may be called concurrently.

@@ -21,6 +21,17 @@ type Outlook struct {
 	Down          bool    // the broker cannot be reached for this budget
 }
 
+// mostCost is the highest cost that the policy allows, in tokens; 0 without one.
+func (o *Outlook) mostCost() int64 {
+	switch {
+	case o == nil || o.Policy == nil:
+		return 0
+	case o.Policy.MaxCost > 0:
+		return o.Policy.MaxCost
+	}
+	return lease.MaxCapacity
+}
+
 // Denial is the broker's word that a need could not be met.
 type Denial struct {
 	Need     int64         // tokens; cheaper checks were not asked for
