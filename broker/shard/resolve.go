@@ -35,12 +35,11 @@ type Resolved struct {
 
 // resolveJob ends an orphaned grant by attestation.
 type resolveJob struct {
-	what    Resolution
-	reply   func(Resolved, error)
-	result  Resolved
-	err     error
-	reg     *record.Registration
-	reading bool
+	what   Resolution
+	reply  func(Resolved, error)
+	result Resolved
+	err    error
+	lookup
 	applied bool
 }
 
@@ -57,7 +56,7 @@ func (j *resolveJob) restart() bool {
 	if j.applied {
 		return false
 	}
-	j.reg, j.reading, j.err = nil, false, nil
+	j.lookup, j.err = lookup{}, nil
 	return true
 }
 
@@ -82,7 +81,7 @@ func (j *resolveJob) run(s *Shard, b *batch) progress {
 		return complete
 	}
 	if j.reg == nil {
-		j.readRegistration(s, b, g.Holder)
+		j.lookUp(s, b, g.Holder, &j.err)
 		return again
 	}
 	if j.err == nil {
@@ -122,24 +121,4 @@ func (s *Shard) audit(action, by, because, subject string, before, after any) st
 		UnixMs: s.moment.UnixMs, Action: action, By: by, Because: because, Subject: subject, Before: before, After: after,
 	}
 	return put(s.cfg.Layout.Audit(s.moment.UnixMs, action+"-"+subject), entry)
-}
-
-func (j *resolveJob) readRegistration(s *Shard, b *batch, h lease.Holder) {
-	if j.reading {
-		return
-	}
-	op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Holder(h)}
-	j.reading = b.read(op, func(r store.OpResult) error {
-		j.reading, j.reg = false, &record.Registration{}
-		if len(r.KVs) == 0 {
-			return nil
-		}
-		reg, err := record.Decode[record.Registration](r.KVs[0])
-		if err != nil {
-			j.err = fmt.Errorf("%w: %w", ErrRecord, err)
-			return err
-		}
-		j.reg = &reg
-		return nil
-	})
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tokenlease/tokenlease/broker/record"
-	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -28,8 +26,7 @@ type syncJob struct {
 	err      error
 	admitted bool
 	fenced   bool
-	reading  bool
-	reg      *record.Registration
+	lookup
 	closed   []bool
 	accounts []*accounting
 	reported []bool
@@ -68,7 +65,7 @@ func (s *Shard) Sync(req *pb.SyncRequest, m Moment, reply func(*pb.SyncResponse,
 
 func (j *syncJob) reset() {
 	j.resp, j.err = &pb.SyncResponse{}, nil
-	j.admitted, j.fenced, j.reading, j.reg = false, false, false, nil
+	j.admitted, j.fenced, j.lookup = false, false, lookup{}
 	j.closed = make([]bool, len(j.req.GetCloses()))
 	j.reported = make([]bool, len(j.req.GetBudgets()))
 	j.resp.Closes = make([]*pb.CloseAnswer, len(j.closed))
@@ -136,7 +133,7 @@ func (j *syncJob) admit(s *Shard, b *batch) bool {
 	f, epoch := s.fence(j.holder), j.req.GetEpoch()
 	if !f.Fences(epoch) && f.verified != epoch {
 		if j.reg == nil {
-			j.readRegistration(s, b)
+			j.lookUp(s, b, j.holder, &j.err)
 			return false
 		}
 		if j.reg.Epoch < epoch {
@@ -157,26 +154,6 @@ func (j *syncJob) admit(s *Shard, b *batch) bool {
 	j.admitted = true
 	j.steps++
 	return true
-}
-
-func (j *syncJob) readRegistration(s *Shard, b *batch) {
-	if j.reading {
-		return
-	}
-	op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Holder(j.holder)}
-	j.reading = b.read(op, func(r store.OpResult) error {
-		j.reading, j.reg = false, &record.Registration{}
-		if len(r.KVs) == 0 {
-			return nil
-		}
-		reg, err := record.Decode[record.Registration](r.KVs[0])
-		if err != nil {
-			j.err = fmt.Errorf("%w: %w", ErrRecord, err)
-			return err
-		}
-		j.reg = &reg
-		return nil
-	})
 }
 
 // tell records the journal's write counter. A fenced epoch without a counter is
