@@ -3,11 +3,9 @@ package policyfile
 import (
 	"bytes"
 	"fmt"
-	"regexp"
-	"strconv"
+	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -30,7 +28,7 @@ func Format(policies []*tokenleasev1.Policy) []byte {
 
 // formatPolicy writes one element of the list.
 func formatPolicy(b *bytes.Buffer, p *tokenleasev1.Policy) {
-	fmt.Fprintf(b, "  - operation: %s\n", formatName(p.GetOperation()))
+	fmt.Fprintf(b, "  - operation: %s\n", strictyaml.FormatName(p.GetOperation()))
 	bucket := p.GetTokenBucket()
 	fmt.Fprintf(b, "    token-bucket:\n      capacity: %d\n      refill: %s\n", bucket.GetCapacityTokens(), FormatRefill(bucket))
 	fmt.Fprintf(b, "    cost: %d\n", p.GetDefaultCostTokens())
@@ -50,19 +48,5 @@ func formatPolicy(b *bytes.Buffer, p *tokenleasev1.Policy) {
 // FormatRefill writes the refill of a bucket as a file has it: "20 per 1s", or
 // "0" for a fixed quota.
 func FormatRefill(bucket *tokenleasev1.TokenBucket) string {
-	if bucket.GetRefillTokens() <= 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%d per %s", bucket.GetRefillTokens(), formatInterval(bucket.GetRefillIntervalNs()))
-}
-
-// formatName writes a name, in quotes unless it is plainly one.
-func formatName(name string) string {
-	node := yaml.Node{Kind: yaml.ScalarNode, Value: name}
-	plain := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`).MatchString(name)
-	if plain && node.ShortTag() == "!!str" {
-		return name
-	}
-	// Go's escapes are all escapes of YAML as well.
-	return strconv.Quote(name)
+	return strictyaml.FormatRate(bucket.GetRefillTokens(), time.Duration(bucket.GetRefillIntervalNs()))
 }

@@ -1,4 +1,4 @@
-package policyfile
+package strictyaml
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // Fault is one thing that is wrong with a file.
 type Fault struct {
-	// File is the name that was given to Parse.
+	// File is the name that was given to New.
 	File string
 	// Line of the file, from 1.
 	Line int
@@ -29,7 +29,7 @@ func (f Fault) String() string {
 }
 
 // Faults is everything that is wrong with a file, in order of lines. It is the
-// error of Parse and is never empty there.
+// error of [Parser.Err] and is never empty there.
 type Faults []Fault //nolint:errname // a list of faults, which happens to be an error
 
 // maxShown is how many faults the text of Faults lists.
@@ -53,14 +53,13 @@ func (f Faults) sorted() Faults {
 	return f
 }
 
-// quote shows a value from the file, in double quotes and at most maxQuoted
-// bytes of it.
-func quote(value string) string {
-	const maxQuoted = 40
-	if len(value) <= maxQuoted {
+// Quote shows a value from a file, in double quotes and at most 40 bytes of it.
+func Quote(value string) string {
+	const most = 40
+	if len(value) <= most {
 		return fmt.Sprintf("%q", value)
 	}
-	cut := maxQuoted
+	cut := most
 	for cut > 0 && !utf8.RuneStart(value[cut]) {
 		cut--
 	}
