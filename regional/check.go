@@ -109,7 +109,7 @@ func (l *Limiter) check(ctx context.Context, key lease.Key, b *holder.Budget, co
 			return d
 		}
 		if problem := w.next(ctx, news, settled); problem != "" {
-			d := l.unanswered(w.budget, problem)
+			d := l.unanswered(w.budget, w.since, problem)
 			w.budget.Denied()
 			l.obs.decision(d.Reason)
 			return d
@@ -117,11 +117,11 @@ func (l *Limiter) check(ctx context.Context, key lease.Key, b *holder.Budget, co
 	}
 }
 
-// unanswered is the decision on a check whose wait is over. When the broker has
-// said that others hold all there is, the budget is known to be used up.
-func (l *Limiter) unanswered(b *holder.Budget, problem string) Decision {
-	if o := b.Outlook(); o != nil && o.Recalling {
-		return l.denied(b, pb.Reason_REASON_EXHAUSTED, "other regions hold what there is; it is being called back")
+// unanswered is the decision on a check whose wait, since a monotonic time, is
+// over.
+func (l *Limiter) unanswered(b *holder.Budget, since time.Duration, problem string) Decision {
+	if b.Unanswered(since) == pb.Reason_REASON_EXHAUSTED {
+		return l.denied(b, pb.Reason_REASON_EXHAUSTED, "more is asked for than there is, here and in other regions")
 	}
 	return l.denied(b, pb.Reason_REASON_UNAVAILABLE, problem)
 }
@@ -188,8 +188,9 @@ type wait struct {
 	limiter *Limiter
 	key     lease.Key
 	budget  *holder.Budget
-	cost    int64 // as registered
-	joined  bool  // registered
+	since   time.Duration // monotonic time at which it began to wait
+	cost    int64         // as registered
+	joined  bool          // registered
 	timer   *time.Timer
 }
 
@@ -221,6 +222,7 @@ func (w *wait) register(cost int64) (problem string) {
 			l.waiters.Add(-1)
 			return "too many checks are waiting for the broker"
 		}
+		w.since = l.cfg.Clock.Mono()
 		w.timer = l.cfg.Clock.Timer(l.cfg.FirstGrantWait)
 	}
 	if _, ok := w.budget.Wait(cost); !ok {

@@ -21,9 +21,13 @@ import (
 const (
 	// shutdownTimeout bounds how long a server waits for requests to end.
 	shutdownTimeout = 5 * time.Second
-	// HTTP/2 pings find connections that were cut silently.
-	pingAfter   = 10 * time.Second
-	pingTimeout = 5 * time.Second
+	// HTTP/2 pings find connections that were cut silently. Those who call ask
+	// often: while a request hangs at a broker, nothing else tells a limiter that
+	// the broker is still there, and that what it said last still holds.
+	pingAfter         = 10 * time.Second
+	pingTimeout       = 5 * time.Second
+	callerPingAfter   = 2 * time.Second
+	callerPingTimeout = 2 * time.Second
 )
 
 // newLogger logs to w as the settings say.
@@ -142,6 +146,6 @@ func newHTTPClient(dial func(context.Context, string, string) (net.Conn, error))
 	}
 	return &http.Client{Transport: &http.Transport{
 		Protocols: &protocols, DialContext: dial, IdleConnTimeout: 2 * time.Minute, ForceAttemptHTTP2: true,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2: &http.HTTP2Config{SendPingTimeout: callerPingAfter, PingTimeout: callerPingTimeout},
 	}}
 }

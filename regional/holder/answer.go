@@ -149,6 +149,9 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	if k.short {
 		k.boost = 0
 	}
+	if k.short || k.issued-k.sentSpent-k.sentReturned < k.wantSent {
+		k.budget.shortAt.Store(max(1, int64(now)))
+	}
 	m.outlook(k, func(o *Outlook) {
 		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial, o.Recalling = false, k.grant, 0, nil, k.recalling
 		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion()) {

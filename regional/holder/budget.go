@@ -4,8 +4,10 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // Budget is the credit of one key in this process: what the hot path touches.
@@ -25,6 +27,7 @@ type Budget struct {
 	outlook atomic.Pointer[Outlook]
 	asked   atomic.Int64 // cost of a check that did not wait; 0: none since the newest request
 	denied  atomic.Bool  // a check was denied since the manager last looked
+	shortAt atomic.Int64 // monotonic time of the newest answer that gave less than was wanted; 0: none
 
 	mu      sync.Mutex
 	waiting waiting
@@ -132,6 +135,20 @@ func (b *Budget) Wait(cost int64) (news <-chan struct{}, ok bool) {
 	}
 	b.waiting.add(cost)
 	return b.news, true
+}
+
+// Unanswered is what a check that has waited since a monotonic time is told when
+// its wait is over: that the budget is used up, if the broker has answered
+// meanwhile with less than was wanted; else that no authority was reached. (Where
+// more is asked for than there is, each answer serves some of those that wait.
+// The others must not be told that nobody answers: contract C7.) It may be called
+// concurrently.
+func (b *Budget) Unanswered(since time.Duration) pb.Reason {
+	o := b.Outlook()
+	if at := b.shortAt.Load(); o != nil && !o.Stopped && (o.Recalling || at > 0 && at >= int64(since)) {
+		return pb.Reason_REASON_EXHAUSTED
+	}
+	return pb.Reason_REASON_UNAVAILABLE
 }
 
 // News is the channel that is closed at the next news. It may be called
