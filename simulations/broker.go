@@ -17,11 +17,14 @@ import (
 type broker struct {
 	w       *World
 	name    string
-	origin  time.Duration // of its monotonic clock
-	wall    int64         // of its wall clock, in milliseconds
+	node    node
+	clock   clock
 	down    bool
 	resumes time.Duration // paused until then
 	session store.SessionID
+	renewed time.Duration   // in scenarios: when the session was last kept alive
+	lost    store.SessionID // the newest that was taken away
+	expired bool            // the store has ended it, and the broker does not know
 	owners  []*owner        // by shard; nil where it does not own
 	since   []time.Duration // by shard: since when it campaigns; 0: it does not
 }
@@ -41,11 +44,10 @@ type owner struct {
 	loadedYet bool
 }
 
-func newBroker(w *World, i int) *broker {
+func newBroker(w *World, i int, name string, c clock) *broker {
 	b := &broker{
-		w: w, name: fmt.Sprintf("broker-%d", i), origin: w.between(time.Second, 1000*time.Hour),
-		wall: w.rng.Int64N(4e12), owners: make([]*owner, w.cfg.Shards),
-		since: make([]time.Duration, w.cfg.Shards),
+		w: w, name: name, node: w.net.broker(i), clock: c,
+		owners: make([]*owner, w.cfg.Shards), since: make([]time.Duration, w.cfg.Shards),
 	}
 	b.connect()
 	for id := range w.cfg.Shards {
@@ -60,20 +62,33 @@ func (b *broker) connect() {
 		b.w.failf("no session: %v", err)
 		return
 	}
-	b.session = s.ID()
+	b.session, b.renewed = s.ID(), b.w.now
 }
 
 // moment reads the broker's clocks.
 func (b *broker) moment() shard.Moment {
-	return shard.Moment{Mono: b.w.now + b.origin, UnixMs: b.wall + b.w.now.Milliseconds()}
+	return shard.Moment{Mono: b.clock.mono(), UnixMs: b.clock.unixMs()}
 }
 
 func (b *broker) paused() bool { return b.w.now < b.resumes }
 
-// elect campaigns for a shard, now and again.
+// pause lets the broker stand still. With its clock, if it sleeps.
+func (b *broker) pause(d time.Duration, sleeps bool) {
+	if b.down {
+		return
+	}
+	b.resumes = max(b.resumes, b.w.now+d)
+	if sleeps {
+		b.clock.sleep(d)
+	}
+}
+
+// elect campaigns for a shard, now and again: it takes the ownership key if
+// nobody has it. Where the outcome was unknown, the key may be its own already.
 func (b *broker) elect(id uint32) {
 	w := b.w
-	w.after(w.between(200*time.Millisecond, 600*time.Millisecond), "campaign", b.name, int64(id), func() { b.elect(id) })
+	pause := w.paced(200*time.Millisecond, 600*time.Millisecond, 10) // not so slow that a healing world waits for it
+	w.after(pause, "campaign", b.name, int64(id), func() { b.elect(id) })
 	if b.down || b.paused() || b.owners[id] != nil {
 		return
 	}
@@ -81,16 +96,35 @@ func (b *broker) elect(id uint32) {
 		b.since[id] = w.now
 	}
 	session := b.session
-	w.after(w.latency(), "elect", b.name, int64(id), func() {
-		res, err := w.store.Apply(store.Txn{
-			If: []store.Compare{{Key: w.layout.Owner(id), Target: store.CreateRevision}},
-			Then: []store.Op{{
-				Kind: store.OpPut, Key: w.layout.Owner(id), Session: session,
-				Value: record.Encode(record.Owner{BrokerID: b.name}),
-			}},
-		})
-		if err == nil && res.Succeeded {
-			w.after(w.latency(), "elected", b.name, int64(id), func() { b.elected(id, res.Revision, session) })
+	key, claim := w.layout.Owner(id), b.claim(session)
+	b.transact("elect", int64(id), store.Txn{
+		If:   []store.Compare{{Key: key, Target: store.CreateRevision}},
+		Then: []store.Op{{Kind: store.OpPut, Key: key, Session: session, Value: claim}},
+	}, func(res store.TxnResult, err error) {
+		switch {
+		case err == nil && res.Succeeded:
+			b.elected(id, res.Revision, session)
+		case err == nil:
+			b.lookWhoOwns(id, session)
+		}
+	})
+}
+
+// claim is what the broker writes at an ownership key. It tells its sessions
+// apart.
+func (b *broker) claim(session store.SessionID) []byte {
+	return record.Encode(record.Owner{BrokerID: b.name, URL: fmt.Sprint(session)})
+}
+
+// lookWhoOwns reads the ownership key, and serves if it is this session's.
+func (b *broker) lookWhoOwns(id uint32, session store.SessionID) {
+	get := store.Op{Kind: store.OpGet, Key: b.w.layout.Owner(id)}
+	b.transact("look", int64(id), store.Txn{Then: []store.Op{get}}, func(res store.TxnResult, err error) {
+		if err != nil || len(res.Results) == 0 || len(res.Results[0].KVs) == 0 {
+			return
+		}
+		if kv := res.Results[0].KVs[0]; string(kv.Value) == string(b.claim(session)) {
+			b.elected(id, kv.CreateRevision, session)
 		}
 	})
 }
@@ -102,10 +136,14 @@ func (b *broker) elected(id uint32, revision int64, session store.SessionID) {
 	b.w.stats.Elections++
 	cfg := shard.Config{
 		ID: id, Generation: 1, Layout: b.w.layout, OwnerRevision: revision,
-		MaxTxnOps: b.w.store.MaxTxnOps(), IdleAfter: 5 * time.Second,
+		MaxTxnOps: b.w.store.MaxTxnOps(),
 	}
-	if b.w.cfg.Faults.ForgetIdle {
+	switch {
+	case b.w.stage != nil:
+	case b.w.cfg.Faults.ForgetIdle:
 		cfg.IdleAfter = 500 * time.Millisecond
+	default:
+		cfg.IdleAfter = 5 * time.Second
 	}
 	o := &owner{b: b, shard: id, sh: shard.New(cfg), revision: revision, watchers: map[*process]bool{}, campaign: b.since[id]}
 	b.since[id] = 0
@@ -142,7 +180,7 @@ func (o *owner) watch(p *process) {
 	}
 	o.watchers[p] = true
 	o.sh.Subscribe(p.site.holder, p.epoch, func(keys []lease.Key, fenced bool) {
-		o.b.w.deliver("hint", p.name, int64(len(keys)), func() { p.hint(o.shard, keys, fenced) })
+		o.b.w.deliver(o.b.node, p.site.node, "hint", p.name, int64(len(keys)), func() { p.hint(o.shard, keys, fenced) })
 	})
 }
 
@@ -176,21 +214,23 @@ func (o *owner) pump() {
 	}
 	switch at, ok := o.sh.WakeAt(); {
 	case o.sh.SetBack():
-		w.failf("%s takes the store for restored, which it was not", o.b.name)
+		if !w.restored {
+			w.failf("%s takes the store for restored, which it was not", o.b.name)
+		}
 	case o.sh.Lost():
 		o.end()
 	case ok:
-		o.wakeAt(at - o.b.origin)
+		o.wakeAt(w.now + o.b.clock.real(at))
 	}
 }
 
-// wakeAt schedules a pump, unless an earlier one is scheduled.
+// wakeAt schedules a pump at a point of real time, unless an earlier one is
+// scheduled.
 func (o *owner) wakeAt(at time.Duration) {
 	w := o.b.w
 	if o.wake > 0 && o.wake <= at {
 		return
 	}
-	at = max(at, w.now+time.Microsecond)
 	o.wake = at
 	w.after(at-w.now, "wake", o.b.name, int64(o.shard), func() {
 		if o.wake == at {
@@ -218,9 +258,18 @@ func (o *owner) result(res store.TxnResult, err error) {
 		w.after(o.b.resumes-w.now, "resume", o.b.name, int64(o.shard), func() { o.result(res, err) })
 		return
 	}
-	o.busy = false
 	o.sh.Result(o.moment(), res, err)
 	o.loadedYet = o.loadedYet || o.sh.Serving()
+	if err != nil {
+		w.after(storePause, "pause", o.b.name, int64(o.shard), o.next)
+		return
+	}
+	o.next()
+}
+
+// next runs the next transaction after one that has ended.
+func (o *owner) next() {
+	o.busy = false
 	o.pump()
 }
 
@@ -240,27 +289,40 @@ func (b *broker) loseSession(notices time.Duration) {
 		return
 	}
 	w, lost := b.w, b.session
+	w.note("%s loses session %d, and notices after %v", b.name, lost, notices)
+	b.lost = lost
 	w.store.ExpireSession(lost, false)
-	w.after(notices, "notice", b.name, 0, func() {
-		if b.down || b.session != lost {
-			return
-		}
-		w.store.ExpireSession(lost, true)
-		for _, o := range b.owners {
-			if o != nil {
-				o.end()
-			}
-		}
-		b.connect()
-	})
+	w.after(notices, "notice", b.name, 0, func() { b.notice(lost) })
 }
 
-// crash ends the broker; its ownership ends later, as its session does.
-func (b *broker) crash(back time.Duration) {
+// notice lets the broker learn that its session has ended.
+func (b *broker) notice(lost store.SessionID) {
+	if b.down || b.session != lost {
+		return
+	}
+	if b.paused() {
+		b.w.after(b.resumes-b.w.now, "notice", b.name, 0, func() { b.notice(lost) })
+		return
+	}
+	b.w.note("%s notices that session %d has ended", b.name, lost)
+	b.w.store.ExpireSession(lost, true)
+	for _, o := range b.owners {
+		if o != nil {
+			o.end()
+		}
+	}
+	b.connect()
+	b.w.note("%s has session %d", b.name, b.session)
+}
+
+// crash ends the broker; its ownership ends later, as its session does. It is
+// back after a while; never if that is 0.
+func (b *broker) crash(back, expires time.Duration) {
 	if b.down {
 		return
 	}
 	w, lost := b.w, b.session
+	w.note("%s crashes; session %d ends after %v", b.name, lost, expires)
 	b.down = true
 	for id, o := range b.owners {
 		if o != nil {
@@ -268,10 +330,20 @@ func (b *broker) crash(back time.Duration) {
 			b.owners[id] = nil
 		}
 	}
-	w.after(w.between(0, 3*time.Second), "expire", b.name, 0, func() { w.store.ExpireSession(lost, true) })
-	w.after(back, "boot", b.name, 0, func() {
-		b.down = false
-		b.origin = w.between(time.Second, 1000*time.Hour)
-		b.connect()
-	})
+	w.after(expires, "expire", b.name, 0, func() { w.store.ExpireSession(lost, true) })
+	if back > 0 {
+		w.after(back, "boot", b.name, 0, func() { b.boot() })
+	}
+}
+
+func (b *broker) boot() {
+	if !b.down {
+		return
+	}
+	slow, wall := b.clock.slow, b.clock.wall
+	b.down, b.resumes = false, 0
+	b.clock = b.w.newClock()
+	b.clock.slow, b.clock.wall = slow, wall
+	b.connect()
+	b.w.note("%s has session %d", b.name, b.session)
 }

@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional/holder"
 )
 
 // Situations from the field, by number.
@@ -147,7 +149,7 @@ func TestCase09OwnerKilled(t *testing.T) {
 		}
 		s.pass(100 * time.Millisecond)
 		if i == 50 {
-			s.route(0).crash(time.Hour)
+			s.route(0).crash(time.Hour, time.Second)
 		}
 	}
 	s.pass(5 * time.Second)
@@ -323,4 +325,138 @@ func issued(l *lease.Ledger) (n int64) {
 		n += g.Issued
 	}
 	return n
+}
+
+// etcd members restart while grants are out: nothing is reused early, nothing
+// lives for ever.
+func TestCase13StoreRestarts(t *testing.T) {
+	s := newScript(t, 2, bucket(100, 0), nil)
+	for range 10 {
+		s.check(0, 2)
+		s.check(1, 3)
+		s.pass(100 * time.Millisecond)
+	}
+	for range 3 {
+		s.trouble.outage++ // no member answers
+		for range 50 {
+			s.check(0, 1)
+			s.check(1, 1)
+			s.pass(100 * time.Millisecond)
+		}
+		s.trouble = trouble{uncertain: 1} // the first answers are lost
+		s.pass(2 * time.Second)
+		s.trouble = trouble{}
+		for _, b := range s.brokers {
+			b.loseSession(time.Second)
+		}
+		s.pass(5 * time.Second)
+	}
+	for range 100 {
+		s.check(0, 1)
+		s.check(1, 1)
+		s.pass(100 * time.Millisecond)
+	}
+	s.pass(30 * time.Second)
+	if s.Stats().Admitted != 100 {
+		t.Errorf("%d were admitted of 100, first and last", s.Stats().Admitted)
+	}
+	if l := s.ledger(); l.Reserved() != 0 || l.Available != 0 {
+		t.Errorf("all is spent, and the ledger says %v", l)
+	}
+}
+
+// 10,000 grants fall due for renewal in one second: here that is, 10,000 budgets
+// are used at the same moment, twice. Grants do not expire, so nothing falls due
+// while they are idle, and what is written goes in batches.
+func TestCase14ManyGrantsAtOnce(t *testing.T) {
+	const budgets = 10_000
+	cfg := Config{Seed: 1, Replay: "go test ./simulations -run " + t.Name(), Brokers: 2, IdleAfter: time.Hour, SyncInterval: 100 * time.Millisecond}
+	for i := range budgets {
+		p := bucket(1000, 0)
+		p.Operation = fmt.Sprintf("op-%05d", i)
+		cfg.Policies = append(cfg.Policies, p)
+	}
+	cfg.Journals = append(cfg.Journals, holder.JournalOff)
+	s := &script{New(cfg), t}
+	s.quiet = true
+	s.pass(2 * time.Second)
+	p := s.sites[0].serving()
+	use := func() (requests int, commits int64) {
+		requests, commits = p.sent, s.Stats().Commits
+		for i := range budgets {
+			p.check(i, 1, nil)
+		}
+		s.pass(10 * time.Second)
+		return p.sent - requests, s.Stats().Commits - commits
+	}
+	requests, commits := use()
+	t.Logf("first use: %d requests, %d commits", requests, commits)
+	if n := len(s.mirror.grants); n != budgets {
+		t.Fatalf("%d grants for %d budgets", n, budgets)
+	}
+	// A budget and its grant are two writes, 126 of which fit a transaction.
+	if most := int64(3 * 2 * budgets / 126); commits > most {
+		t.Errorf("%d commits for %d first grants, want at most %d", commits, budgets, most)
+	}
+	requests, commits = p.sent, s.Stats().Commits
+	s.pass(time.Minute)
+	if n, c := p.sent-requests, s.Stats().Commits-commits; n > 20 || c > 30 { // lists, and ledger time
+		t.Errorf("%d requests and %d commits in a minute for grants that nobody uses", n, c)
+	}
+	requests, commits = use()
+	t.Logf("second use: %d requests, %d commits", requests, commits)
+	if most := int64(3 * 2 * budgets / 126); commits > most || requests > budgets/100 {
+		t.Errorf("%d requests and %d commits for %d reports, want at most %d and %d", requests, commits, budgets, budgets/100, most)
+	}
+}
+
+// A budget is exhausted, then its capacity is raised: waiters go on at the next
+// sync.
+func TestCase19RaisedCapacity(t *testing.T) {
+	s := newScript(t, 2, bucket(10, 1), func(c *Config) { c.Faults = Faults{} })
+	for range 2 {
+		s.check(0, 10)
+	}
+	s.pass(time.Second)
+	waits := make([]*outcome, 2)
+	for site := range waits {
+		waits[site] = &outcome{}
+		s.sites[site].serving().await(0, 8, func(r pb.Reason) { waits[site].reason = r })
+	}
+	s.pass(time.Second)
+	p := bucket(100, 100)
+	p.Rule.Version = 2
+	s.SetPolicy(0, p)
+	s.pass(time.Second)
+	for site, o := range waits {
+		if o.reason != pb.Reason_REASON_ALLOWED {
+			t.Errorf("the check that waits at site %d is %v a second after refill was raised: %v", site, o.reason, s.ledger())
+		}
+	}
+}
+
+// An idle connection is cut silently, and the holder with it: no grant is lost.
+func TestCase35IdleConnectionCut(t *testing.T) {
+	s := newScript(t, 1, bucket(100, 0), func(c *Config) { c.IdleAfter = time.Hour })
+	s.check(0, 5)
+	s.pass(5 * time.Second)
+	held := s.ledger().Reserved()
+	for i := range s.brokers {
+		s.net.cut(s.sites[0].node, s.brokers[i].node, 0)
+		s.net.cut(s.brokers[i].node, s.sites[0].node, 0)
+	}
+	s.pass(time.Hour)
+	if l := s.ledger(); l.Reserved() != held || held == 0 {
+		t.Errorf("%d were held, and after an hour without a word %v", held, l)
+	}
+	s.net.mend()
+	var got []*outcome
+	for range 100 {
+		got = append(got, s.check(0, 1))
+		s.pass(50 * time.Millisecond)
+	}
+	s.pass(5 * time.Second)
+	if n := allowed(got); n != 95 {
+		t.Errorf("%d of the 95 left were admitted", n)
+	}
 }

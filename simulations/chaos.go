@@ -15,15 +15,16 @@ func (w *World) chaos() {
 	if w.healed {
 		return
 	}
-	w.after(w.between(20*time.Millisecond, 600*time.Millisecond), "chaos", "", 0, w.chaos)
-	if hook := w.cfg.Hooks.Tick; hook != nil {
-		hook(w)
-	}
+	w.after(w.paced(20*time.Millisecond, 600*time.Millisecond, w.cfg.Pace), "chaos", "", 0, w.chaos)
 	f := &w.cfg.Faults
 	s := w.sites[w.rng.IntN(len(w.sites))]
 	b := w.brokers[w.rng.IntN(len(w.brokers))]
-	pause := w.between(10*time.Millisecond, 5*time.Second)
-	switch w.rng.IntN(12) {
+	pace := 1
+	if w.rng.IntN(4) == 0 {
+		pace = w.cfg.Pace
+	}
+	pause := w.paced(10*time.Millisecond, 5*time.Second, pace)
+	switch w.rng.IntN(14) {
 	case 0:
 		w.when(f.Crash, func() { w.anyProcess(s).crash() })
 	case 1:
@@ -31,19 +32,21 @@ func (w *World) chaos() {
 	case 2:
 		w.when(f.Stop && w.rng.IntN(2) == 0, func() { w.anyProcess(s).stop() })
 	case 3:
-		w.when(f.PauseHolder, func() { w.anyProcess(s).resumes = w.now + pause })
+		w.when(f.PauseHolder, func() { w.anyProcess(s).pause(pause, f.Freeze && w.rng.IntN(2) == 0) })
 	case 4:
-		w.when(f.PauseBroker, func() { b.resumes = w.now + pause })
+		w.when(f.PauseBroker, func() { b.pause(pause, f.Freeze && w.rng.IntN(2) == 0) })
 	case 5:
 		w.when(f.LoseSession, func() { b.loseSession(pause) })
 	case 6:
-		w.when(f.CrashBroker, func() { b.crash(pause) })
+		w.when(f.CrashBroker, func() { b.crash(pause, w.between(0, 3*time.Second)) })
 	case 7:
-		w.when(f.Cut, func() { s.cutTo = w.now + pause })
+		w.when(f.Cut, func() { s.cut(pause) })
 	case 8:
 		w.when(f.ChangePolicy, w.changePolicy)
 	case 9:
 		w.when(f.Attest, func() { w.attest(false) })
+	case 10:
+		w.when(f.Isolate, func() { b.isolate(pause) })
 	default:
 		w.release()
 	}
@@ -53,8 +56,20 @@ func (w *World) chaos() {
 }
 
 func (w *World) when(on bool, do func()) {
-	if on {
+	if on && w.fault() {
 		do()
+	}
+}
+
+// isolate takes the store away from the broker, in one direction or both.
+func (b *broker) isolate(d time.Duration) {
+	n := b.w.net
+	direction := b.w.rng.IntN(3)
+	if direction != 1 {
+		n.cut(b.node, n.store(), d)
+	}
+	if direction != 2 {
+		n.cut(n.store(), b.node, d)
 	}
 }
 
@@ -68,33 +83,36 @@ func (w *World) anyProcess(s *site) *process {
 		}
 	}
 	if len(living) == 0 {
-		return &process{w: w, site: s}
+		return &process{w: w, site: s, clock: s.newClock()}
 	}
 	return living[w.rng.IntN(len(living))]
 }
 
 // changePolicy writes another version of some policy.
 func (w *World) changePolicy() {
-	at := w.rng.IntN(len(w.keys))
-	p := drawPolicy(w.rng, w.keys[at].Operation)
+	at := w.rng.IntN(len(w.cfg.Policies))
+	p := drawPolicy(w.rng, w.cfg.Policies[at].Operation)
 	p.Rule.Version = w.cfg.Policies[at].Rule.Version + 1
 	w.SetPolicy(at, p)
 }
 
-// SetPolicy puts a new version of a budget's policy in force, and hints the
-// brokers.
+// SetPolicy puts a new version of a policy in force, and hints the brokers.
 func (w *World) SetPolicy(at int, p lease.Policy) {
 	w.stats.Policies++
 	w.cfg.Policies = slices.Clone(w.cfg.Policies)
 	w.cfg.Policies[at] = p
-	w.judges[at].Written(w.now, p.Rule)
+	if w.stage != nil {
+		w.stage.record.Policy(w.now, p)
+	} else {
+		w.judges[at].Written(w.now, p.Rule)
+	}
 	w.putPolicy(p)
 	w.hintPolicies()
 }
 
 func (w *World) hintPolicies() {
 	for _, b := range w.brokers {
-		w.deliver("policies", b.name, 0, func() {
+		w.deliver(w.net.store(), b.node, "policies", b.name, 0, func() {
 			for _, o := range b.owners {
 				if o != nil {
 					o.sh.PoliciesChanged()
@@ -116,25 +134,30 @@ func (w *World) putPolicy(p lease.Policy) {
 }
 
 // attest is the operator: all grants of epochs whose process is dead, or one of
-// them, are resolved. An epoch that is still the current one is retired first.
+// them, are resolved.
 func (w *World) attest(all bool) {
-	var dead []record.Grant
-	for _, g := range w.sortedGrants() {
-		if w.gone(g) || w.cfg.Hooks.AttestLiving {
-			dead = append(dead, g)
-		}
-	}
+	dead := slices.DeleteFunc(w.sortedGrants(), func(g record.Grant) bool { return !w.gone(g) })
 	if len(dead) > 0 && !all {
 		at := w.rng.IntN(len(dead))
 		dead = dead[at : at+1]
 	}
+	w.attestGrants(dead)
+}
+
+// attestSite resolves the grants of a site's dead epochs.
+func (w *World) attestSite(s *site) {
+	w.attestGrants(slices.DeleteFunc(w.sortedGrants(), func(g record.Grant) bool {
+		return !w.gone(g) || g.Region != s.holder.Region || g.Instance != s.holder.Instance
+	}))
+}
+
+// attestGrants resolves grants. An epoch that is still the current one is retired
+// first.
+func (w *World) attestGrants(dead []record.Grant) {
 	for _, g := range dead {
 		w.stats.Attested++
 		h := lease.Holder{Region: g.Region, Instance: g.Instance}
-		if reg, revision := w.registration(h); reg.Epoch == g.Epoch && !reg.Retired {
-			reg.Retired = true
-			w.putRegistration(h, reg, revision)
-		}
+		w.retire(h, g.Epoch)
 		w.resolve(g)
 	}
 }
@@ -146,8 +169,8 @@ func (w *World) resolve(g record.Grant) {
 		w.failf("%v", err)
 		return
 	}
-	w.deliver("resolve", g.ID, 0, func() {
-		b := w.route(id.Shard)
+	b := w.route(id.Shard)
+	w.deliver(b.node, b.node, "resolve", g.ID, 0, func() {
 		if o := b.owners[id.Shard]; o != nil && !b.paused() {
 			o.sh.Resolve(shard.Resolution{GrantID: id, Key: g.Key(), By: "operator", Because: "the machine is gone"}, func(shard.Resolved, error) {})
 			o.soon()

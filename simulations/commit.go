@@ -2,91 +2,150 @@ package simulations
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/simulations/scenario"
 )
 
 // errUnknown is all that an owner hears of a transaction of uncertain outcome.
 var errUnknown = errors.New("simulations: the store's answer is lost")
+
+// storeTimeout is how long a broker waits for the store: its commitTimeout.
+const storeTimeout = 5 * time.Second
+
+// storePause is the pause after a transaction that failed, as in a broker.
+const storePause = 50 * time.Millisecond
+
+// compactEvery is after how many commits the store forgets its history.
+const compactEvery = 512
+
+// trouble is how many troubles of each kind the store has.
+type trouble struct{ outage, noSpace, uncertain, slow int }
+
+// of is the counter of a kind.
+func (t *trouble) of(kind scenario.Trouble) *int {
+	switch kind {
+	case scenario.Outage:
+		return &t.outage
+	case scenario.NoSpace:
+		return &t.noSpace
+	case scenario.Uncertain:
+		return &t.uncertain
+	case scenario.Slow:
+		return &t.slow
+	}
+	return nil
+}
 
 // fate is what becomes of a transaction.
 type fate int
 
 const (
 	applied     fate = iota
-	appliedLost      // applied, but its owner hears an error
-	never            // not applied, its owner hears an error
-	afterwards       // its owner hears an error, and it is applied later
+	appliedLost      // applied, but its sender hears an error
+	never            // not applied, its sender hears an error
+	afterwards       // its sender hears an error, and it is applied later
 )
 
-// commit sends the owner's transaction to the store. Time passes between the
-// decision, the commit and the answer.
-func (o *owner) commit(txn store.Txn) {
-	w := o.b.w
-	if hook := w.cfg.Hooks.Txn; hook != nil {
-		hook(o, &txn)
+// fate draws what becomes of a transaction.
+func (w *World) fate() fate {
+	switch {
+	case w.trouble.outage > 0:
+		return never
+	case w.trouble.noSpace > 0:
+		return []fate{appliedLost, never}[w.rng.IntN(2)]
+	case w.trouble.uncertain > 0, w.percent(w.cfg.Faults.Uncertain):
+		return fate(1 + w.rng.IntN(3))
 	}
-	what := applied
-	if w.percent(w.cfg.Faults.Uncertain) {
-		what = fate(1 + w.rng.IntN(3))
+	return applied
+}
+
+// toStore is how long a message between a broker and the store takes.
+func (b *broker) toStore() time.Duration {
+	d := b.w.net.transit(b.node, b.w.net.store())
+	if b.w.trouble.slow > 0 {
+		d += 500 * time.Millisecond
 	}
-	if w.percent(w.cfg.Faults.Twice) {
-		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o, txn) })
+	return d
+}
+
+// transact sends a transaction to the store. Time passes between the decision,
+// the commit and the answer; done is called once.
+func (b *broker) transact(kind string, n int64, txn store.Txn, done func(store.TxnResult, error)) {
+	w := b.w
+	what := w.fate()
+	forth, back := b.toStore(), b.toStore()
+	fail := func(after time.Duration) {
+		w.after(after, "unknown", b.name, n, func() { done(store.TxnResult{}, errUnknown) })
 	}
-	if hook := w.cfg.Hooks.Early; hook != nil && hook(o, txn, what) {
+	timeout := forth + back
+	if !w.net.mixed && w.trouble.noSpace == 0 {
+		timeout = storeTimeout
+	}
+	if w.net.isCut(b.node, w.net.store()) {
+		fail(timeout)
 		return
 	}
-	go1, go2 := w.latency(), w.latency()
-	var res store.TxnResult
-	err := error(nil)
 	switch what {
-	case applied:
-	case appliedLost:
-		err = errUnknown
 	case never:
-		w.after(go1+go2, "unknown", o.b.name, int64(o.shard), func() { o.outcome(txn, store.TxnResult{}, errUnknown) })
+		fail(timeout)
 		return
 	case afterwards:
-		w.after(go1, "unknown", o.b.name, int64(o.shard), func() { o.outcome(txn, store.TxnResult{}, errUnknown) })
-		w.after(w.between(0, 6*time.Second), "apply", o.b.name, int64(o.shard), func() { w.apply(o, txn) })
+		fail(forth)
+		w.after(w.between(0, 6*time.Second), kind, b.name, n, func() { w.apply(b, txn) })
 		return
 	}
-	w.after(go1, "apply", o.b.name, int64(o.shard), func() {
-		res = w.apply(o, txn)
-		w.after(go2, "result", o.b.name, int64(o.shard), func() { o.outcome(txn, res, err) })
+	w.after(forth, kind, b.name, n, func() {
+		res := w.apply(b, txn)
+		if what == appliedLost || w.net.isCut(w.net.store(), b.node) {
+			fail(max(0, timeout-forth))
+			return
+		}
+		w.after(back, "result", b.name, n, func() { done(res, nil) })
 	})
 }
 
-// outcome is result behind the hook that misreads it.
-func (o *owner) outcome(txn store.Txn, res store.TxnResult, err error) {
-	if hook := o.b.w.cfg.Hooks.Result; hook != nil {
-		hook(o, txn, &res, &err)
+// commit sends the owner's transaction to the store, at times twice.
+func (o *owner) commit(txn store.Txn) {
+	w := o.b.w
+	if w.percent(w.cfg.Faults.Twice) {
+		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o.b, txn) })
 	}
-	if err != nil {
-		res = store.TxnResult{}
-	}
-	o.result(res, err)
+	o.b.transact("apply", int64(o.shard), txn, o.result)
 }
 
 // apply runs a transaction on the store and checks what it did.
-func (w *World) apply(o *owner, txn store.Txn) store.TxnResult {
+func (w *World) apply(b *broker, txn store.Txn) store.TxnResult {
 	res, err := w.store.Apply(txn)
+	if err != nil && electing(txn) {
+		return store.TxnResult{} // the session has ended
+	}
 	if err != nil {
-		w.failf("%s: the store refuses a transaction: %v", o.b.name, err)
+		w.failf("%s: the store refuses a transaction: %v", b.name, err)
 		return store.TxnResult{}
 	}
 	if w.cfg.Note != nil {
-		w.note("%s commits (%v at %d): %v", o.b.name, res.Succeeded, res.Revision, describe(txn))
+		w.note("%s commits (%v at %d): %v", b.name, res.Succeeded, res.Revision, describe(txn))
 	}
-	if res.Succeeded {
+	if res.Succeeded && writes(txn) {
 		w.stats.Commits++
 		w.mix(uint64(res.Revision))
 		w.mirror.applied(txn)
+		if w.stats.Commits%compactEvery == 0 {
+			_ = w.store.Compact(res.Revision) // nothing but memory is at stake
+		}
 	}
 	return res
 }
+
+func writes(txn store.Txn) bool {
+	return slices.ContainsFunc(txn.Then, func(op store.Op) bool { return op.Kind == store.OpPut || op.Kind == store.OpDelete })
+}
+
+func electing(txn store.Txn) bool { return len(txn.Then) == 1 && txn.Then[0].Session != 0 }
 
 // describe is the transaction in a line.
 func describe(txn store.Txn) string {

@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -34,7 +35,9 @@ type Faults struct {
 	PauseBroker  bool
 	LoseSession  bool // owners lose their ownership and notice late
 	CrashBroker  bool
-	Cut          bool // sites lose the network for a while
+	Cut          bool // sites lose the network for a while, in one direction or both
+	Isolate      bool // brokers lose the store for a while
+	Freeze       bool // machines sleep: processes stand still, and so do their clocks
 	ChangePolicy bool
 	Attest       bool // an operator resolves what dead epochs held
 	ForgetIdle   bool // brokers drop idle ledgers quickly
@@ -55,13 +58,19 @@ type Config struct {
 	// Chaos is how long faults go on. Think is the mean pause between two checks
 	// of a site and budget.
 	Chaos, Think time.Duration
+	// Pace stretches the pauses between checks, campaigns and faults, for runs of
+	// hours. Default 1.
+	Pace int
 	// Settings of processes; zero takes a short default that suits simulations.
 	SyncInterval, IdleAfter, ListEvery, HangTime time.Duration
-	// Test that runs this, for the command that replays it.
-	Test string
+	// Keep, unless it is nil, leaves out every fault but those with these numbers,
+	// in order: a shrunk history.
+	Keep []int
+	// Replay is the command that runs this again.
+	Replay string
 	// Note, if set, is told what messages and transactions say.
 	Note func(at time.Duration, text string)
-	// Hooks break the rules, to show that the checks notice.
+	// Hooks are for tests.
 	Hooks Hooks
 }
 
@@ -72,9 +81,9 @@ func Draw(seed uint64) Config {
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	cfg := Config{
 		Seed: seed, Brokers: 1 + r.IntN(3), Shards: 1 + uint32(r.IntN(2)),
-		Faults: drawFaults(r),
-		Chaos:  time.Duration(15+r.IntN(25)) * time.Second,
-		Think:  time.Duration(50+r.IntN(450)) * time.Millisecond,
+		Faults: drawFaults(r), Replay: fmt.Sprintf("tokenlease simulate --seed %d", seed),
+		Chaos: time.Duration(15+r.IntN(25)) * time.Second,
+		Think: time.Duration(50+r.IntN(450)) * time.Millisecond,
 	}
 	draw := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(r.Int64N(int64(most-least)))
@@ -94,6 +103,10 @@ func Draw(seed uint64) Config {
 	for range 1 + r.IntN(3) {
 		cfg.Journals = append(cfg.Journals, modes[r.IntN(3)])
 		cfg.Greedy = append(cfg.Greedy, r.IntN(4) == 0)
+	}
+	if r.IntN(16) == 0 { // hours instead of seconds
+		cfg.Pace = 20 + r.IntN(100)
+		cfg.Chaos *= time.Duration(cfg.Pace)
 	}
 	return cfg
 }
@@ -127,6 +140,7 @@ func drawFaults(r *rand.Rand) Faults {
 		FreshDisk: percent(50), OldDisk: percent(80),
 		Crash: on(), Rival: on(), Stop: on(), PauseHolder: on(), PauseBroker: on(), LoseSession: on(),
 		CrashBroker: on(), Cut: on(), ChangePolicy: on(), Attest: on(), ForgetIdle: on(),
+		Isolate: on(), Freeze: on(),
 	}
 }
 
@@ -146,6 +160,7 @@ func (c *Config) defaults() {
 	set(&c.ListEvery, 5*time.Second)
 	set(&c.HangTime, 3*time.Second)
 	set(&c.Think, 200*time.Millisecond)
+	c.Pace = max(1, c.Pace)
 	if c.Brokers == 0 {
 		c.Brokers = 1
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tokenlease/tokenlease/regional/holder"
 )
 
-// patience is how long a check waits for credit.
+// patience is how long a check waits for credit, in a swarm.
 const patience = 2 * time.Second
 
 // budget is one budget in a process, with the checks that wait for it.
@@ -18,6 +18,7 @@ type budget struct {
 
 type waiter struct {
 	cost    int64
+	since   time.Duration // on the process's monotonic clock
 	until   time.Duration
 	news    <-chan struct{}
 	patient bool // only credit ends it
@@ -42,7 +43,7 @@ func (p *process) budget(key int) *budget {
 // demand checks now and again, with pauses in which the budget goes idle.
 func (p *process) demand(key int) {
 	w := p.w
-	pause := w.between(0, 2*w.cfg.Think)
+	pause := w.paced(0, 2*w.cfg.Think, w.cfg.Pace)
 	if w.rng.IntN(12) == 0 {
 		pause = w.between(0, 8*time.Second)
 	}
@@ -52,7 +53,7 @@ func (p *process) demand(key int) {
 		}
 		p.demand(key)
 		if !p.paused() {
-			p.check(key, 1+w.rng.Int64N(max(1, w.cfg.Policies[key].Rule.Capacity)), nil)
+			p.check(key, 1+w.rng.Int64N(max(1, w.cfg.Policies[w.rules[key]].Rule.Capacity)), nil)
 		}
 	})
 }
@@ -60,7 +61,7 @@ func (p *process) demand(key int) {
 // check is what the limiter does for one request: spend, or tell why not, or
 // wait. done may be nil.
 func (p *process) check(key int, cost int64, done func(pb.Reason)) {
-	p.start(key, &waiter{cost: cost, until: p.w.now + patience, done: done})
+	p.start(key, &waiter{cost: cost, until: p.w.now + p.site.wait, done: done})
 }
 
 // await is a check that waits until it is admitted.
@@ -80,11 +81,12 @@ func (p *process) start(key int, c *waiter) {
 		p.start(key, c)
 		return
 	}
-	c.news = news
+	c.news, c.since = news, p.mono()
 	b.waiting = append(b.waiting, c)
 	b.Signal()
+	p.waiting++
 	if !c.patient {
-		p.w.after(patience, "impatient", p.name, int64(key), p.wakeWaiting)
+		p.w.after(p.site.wait, "impatient", p.name, int64(key), p.wakeWaiting)
 	}
 }
 
@@ -104,14 +106,10 @@ func (p *process) judge(b *budget, c *waiter) bool {
 		return false
 	}
 	v := b.Outlook().Judge(c.cost, p.mono())
-	switch v.Reason {
-	case pb.Reason_REASON_UNSPECIFIED:
+	if v.Reason == pb.Reason_REASON_UNSPECIFIED {
 		return false
-	case pb.Reason_REASON_EXHAUSTED:
-		p.w.stats.Denied++
-	default:
-		p.w.stats.Unavailable++
 	}
+	p.denied(v.Reason)
 	b.Denied()
 	c.end(v.Reason)
 	return true
@@ -121,6 +119,9 @@ func (p *process) judge(b *budget, c *waiter) bool {
 func (p *process) admitted(key int, cost int64) {
 	w := p.w
 	w.stats.Admitted += cost
+	if w.stage != nil && !w.healed {
+		return // the recorder shows it to the judge
+	}
 	if err := w.judges[key].Admit(w.now, cost); err != nil {
 		w.failf("%s, admitted by %s: %v", w.keys[key].Operation, p.name, err)
 	}
@@ -139,12 +140,12 @@ func (p *process) signaled() {
 // wakeWaiting lets the checks that have news look again; those of a greedy site
 // take all that there is.
 func (p *process) wakeWaiting() {
-	if !p.alive || p.paused() {
+	if !p.alive || p.paused() || p.waiting == 0 && !p.site.greedy {
 		return
 	}
 	defer p.signaled()
 	for key, b := range p.budgets {
-		if b == nil {
+		if b == nil || len(b.waiting) == 0 && !p.site.greedy {
 			continue
 		}
 		waiting := b.waiting
@@ -168,7 +169,7 @@ func (p *process) again(key int, b *budget, c *waiter) bool {
 	select {
 	case <-c.news:
 		if p.spend(key, b, c) || p.judge(b, c) {
-			b.Leave(c.cost)
+			p.leave(b, c)
 			return true
 		}
 		c.news = b.News()
@@ -177,8 +178,24 @@ func (p *process) again(key int, b *budget, c *waiter) bool {
 	if c.patient || p.w.now < c.until {
 		return false
 	}
-	b.Leave(c.cost)
-	p.w.stats.Unavailable++
-	c.end(pb.Reason_REASON_UNAVAILABLE)
+	p.leave(b, c)
+	reason := b.Unanswered(c.since)
+	p.denied(reason)
+	c.end(reason)
 	return true
+}
+
+// leave ends the wait of a check.
+func (p *process) leave(b *budget, c *waiter) {
+	p.waiting--
+	b.Leave(c.cost)
+}
+
+// denied counts a check that was not admitted.
+func (p *process) denied(reason pb.Reason) {
+	if reason == pb.Reason_REASON_EXHAUSTED {
+		p.w.stats.Denied++
+	} else {
+		p.w.stats.Unavailable++
+	}
 }

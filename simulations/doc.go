@@ -5,30 +5,42 @@
 // # The world
 //
 // A [World] has brokers, which may own shards (package broker/shard over the
-// store in memory); sites, each one holder name whose processes run the real
-// manager and hot path (package regional/holder) over a simulated journal; a
-// network that loses, repeats, delays and reorders requests and answers; and an
-// operator, who changes policies and attests. Everything happens in events on
-// one heap. One seed gives one run, to the bit: [World.Hash] proves it.
+// store in memory) and register holders (package broker, as a coroutine); sites,
+// each one holder name whose processes run the real manager and hot path (package
+// regional/holder) over a simulated journal; a network that loses, repeats, delays
+// and reorders messages, each direction on its own; and an operator, who changes
+// policies and attests. Everything happens in events on one heap. One seed gives
+// one run, to the bit: [World.Hash] proves it.
+//
+// There are two kinds of world. In a swarm ([Draw], [Search]) the seed draws a
+// small world, and which faults happen in it and when. In a scenario ([Play]) a
+// file says all that, and the run is measured.
 //
 // # Time
 //
-// [World.Now] is real time since the cluster was created. Every broker and every
-// process has a monotonic clock of the same rate and an origin of its own, and a
-// wall clock that says anything.
+// [World.Now] is real time since the cluster was created. Every machine has a
+// monotonic clock with an origin of its own, which may be slow and stands still
+// while the machine sleeps, but is never fast: that is the premise of contract C2.
+// Its wall clock says anything.
 //
 // # What is checked
 //
 // After every transaction that the store applied: every ledger's invariants
 // (lease.Ledger.Check), each step between successive states of one budget
-// (lease.CheckStep), that grant IDs only ever grow, and that ledger time is not
-// ahead of real time. After every event of a process: what its epoch could still
-// spend of a grant is at most what the store has reserved for it, summed over
-// all processes that live, however outdated they are. At every admission: a
-// [Judge] that knows nothing of the protocol, an ideal bucket on real time. At
-// the end, when all faults have stopped: unknown credit is resolved wherever a
-// proof exists, live holders have nothing reserved beyond what they hold, and
-// whoever waits is served.
+// (lease.CheckStep), that grant IDs only ever grow, that fences only rise, and that
+// ledger time is not ahead of real time. After every event of a process: what its
+// epoch could still spend of a grant is at most what the store has reserved for it,
+// summed over all processes that live, however outdated they are. At every
+// registration: each epoch goes to one start. At every admission: a judge (package
+// judge) that knows nothing of the protocol, an ideal bucket on real time. At the
+// end, when all faults have stopped: unknown credit is resolved wherever a proof
+// exists, live holders have nothing reserved beyond what they hold, and whoever
+// waits is served.
+//
+// After a restore that nobody has declared the checks that compare the store with
+// what came before it rest: such a restore is beyond what the contract protects,
+// until the first contact that knows better stops the shard. What was admitted is
+// still measured.
 //
 // # What is not simulated
 //

@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,11 @@ func TestStarvedRegionsShareRefill(t *testing.T) {
 		}
 		s.pass(3 * time.Second)
 		one, two := allowed(got[0]), allowed(got[1])
+		for i, o := range slices.Concat(got[0], got[1]) {
+			if o.reason == pb.Reason_REASON_UNAVAILABLE {
+				t.Errorf("capacity %d: check %d is told that nobody answers, and the broker does", capacity, i)
+			}
+		}
 		t.Logf("capacity %d: %d and %d of 600 were admitted in a minute, with refill for 600", capacity, one, two)
 		if min(one, two)*3 < max(one, two) {
 			t.Errorf("capacity %d: %d in one region, %d in the other", capacity, one, two)

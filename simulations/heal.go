@@ -11,28 +11,41 @@ import (
 
 // settle is how long a healthy world gets to put itself in order: a list of
 // grants and the accounts that follow from it, idle budgets closed, requests
-// that hang answered.
-const settle = 30 * time.Second
+// that hang answered. In scenarios these take their usual times.
+func (w *World) settle() time.Duration {
+	if w.stage != nil {
+		return 4 * time.Minute
+	}
+	return 30 * time.Second
+}
 
 // heal stops all faults, and checks that the world puts itself in order: unknown
 // credit is resolved wherever it is proven, nothing is reserved beyond what is
 // held, and whoever waits is served.
 func (w *World) heal() {
 	w.healed = true
+	w.net.mend()
+	w.trouble = trouble{}
+	_ = w.RunUntil(w.lastResume()) // a failure stays with the world
+	for _, b := range w.brokers {
+		b.boot()
+		b.notice(b.lost)
+	}
 	for _, s := range w.sites {
-		s.cutTo = 0
-		s.supervise()
+		if !s.gone {
+			s.supervise()
+		}
 	}
 	for len(w.stash) > 0 {
 		w.release()
 	}
 	w.hintPolicies()
-	_ = w.RunUntil(w.now + settle/2) // a failure stays with the world
+	_ = w.RunUntil(w.now + w.settle()/2)
 	w.quiet = true
-	_ = w.RunUntil(w.now + settle)
+	_ = w.RunUntil(w.now + w.settle())
 	w.checkResolved()
 	w.attest(true)
-	_ = w.RunUntil(w.now + settle/3)
+	_ = w.RunUntil(w.now + w.settle()/3)
 	if grants := w.sortedGrants(); w.fail == nil {
 		for _, g := range grants {
 			if w.gone(g) {
@@ -43,9 +56,23 @@ func (w *World) heal() {
 	w.checkServed()
 }
 
+// lastResume is when nothing stands still any more.
+func (w *World) lastResume() time.Duration {
+	last := w.now
+	for _, b := range w.brokers {
+		last = max(last, b.resumes)
+	}
+	for _, s := range w.sites {
+		for _, p := range s.procs {
+			last = max(last, p.resumes)
+		}
+	}
+	return last
+}
+
 // supervise keeps one process of the site running.
 func (s *site) supervise() {
-	s.w.after(500*time.Millisecond, "supervise", s.holder.Region, 0, s.supervise)
+	s.w.after(500*time.Millisecond, "supervise", s.name, 0, s.supervise)
 	if s.serving() == nil {
 		s.start()
 	}
@@ -112,11 +139,15 @@ func (w *World) checkServed() {
 		if w.fail != nil {
 			return
 		}
+		if s.gone {
+			continue
+		}
 		if p == nil || p.mgr == nil {
 			w.failf("%s has not come back", s.holder)
 			return
 		}
-		for key, policy := range w.cfg.Policies {
+		for key, rule := range w.rules {
+			policy := w.cfg.Policies[rule]
 			if policy.Rule.Refill.Tokens == 0 || policy.Rule.ShareCap() == 0 {
 				continue
 			}
@@ -127,8 +158,8 @@ func (w *World) checkServed() {
 			})
 		}
 	}
-	_ = w.RunUntil(w.now + settle)
+	_ = w.RunUntil(w.now + w.settle())
 	if w.fail == nil && len(waits) > 0 {
-		w.failf("still waiting after %v: %v", settle, waits)
+		w.failf("still waiting after %v: %v", w.settle(), waits)
 	}
 }

@@ -11,13 +11,12 @@ import (
 // many is a world of one site with so many budgets that requests, final accounts
 // and lists take several transactions.
 func many(t *testing.T, budgets, txnOps int) *script {
-	cfg := Config{Seed: 1, Test: t.Name(), Brokers: 2, TxnOps: txnOps, IdleAfter: time.Hour}
+	cfg := Config{Seed: 1, Replay: "go test ./simulations -run " + t.Name(), Brokers: 2, TxnOps: txnOps, IdleAfter: time.Hour}
 	for i := range budgets {
 		p := bucket(10, 0)
 		p.Operation = fmt.Sprintf("op-%03d", i)
 		cfg.Policies = append(cfg.Policies, p)
 	}
-	block(&cfg)
 	cfg.Journals = append(cfg.Journals, "block")
 	s := &script{New(cfg), t}
 	s.quiet = true

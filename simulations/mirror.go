@@ -1,12 +1,14 @@
 package simulations
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // mirror follows the store, transaction by transaction, and checks each.
@@ -14,12 +16,14 @@ type mirror struct {
 	w       *World
 	grants  map[string]record.Grant // by key in the store
 	ledgers map[lease.Key]*book
+	paths   map[string]*book               // by key in the store
 	fences  map[lease.Holder][]lease.Fence // by shard
 	newest  []lease.GrantID                // by shard
 	clock   []int64                        // by shard
 	// Of the transaction at hand: budgets that it touches, grants that it opens.
 	touched []*book
 	opened  []lease.GrantID
+	issued  int64 // tokens, ever
 }
 
 // book is one budget in the store.
@@ -31,12 +35,13 @@ type book struct {
 	// budget, under whatever policy is in force then; the judge has an eye on
 	// that.
 	dropped bool
+	reread  bool          // the store was set back: what it says now follows from nothing
 	ledger  *lease.Ledger // of the newest transaction; stays when the record goes
 }
 
 func newMirror(w *World) *mirror {
 	return &mirror{
-		w: w, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, fences: map[lease.Holder][]lease.Fence{},
+		w: w, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
 		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards),
 	}
 }
@@ -67,7 +72,7 @@ func (m *mirror) op(op *store.Op) {
 	kv := store.KeyValue{Key: op.Key, Value: op.Value}
 	switch kind, _, _ := strings.Cut(rest[len("000/"):], "/"); kind {
 	case "head":
-		m.head(lease.GrantID{}, kv)
+		m.head(kv)
 	case "budgets":
 		m.budget(op, kv)
 	case "grants":
@@ -86,13 +91,13 @@ func decode[T any](w *World, kv store.KeyValue) T {
 }
 
 // head holds that ledger time is never ahead of real time and never steps back.
-func (m *mirror) head(_ lease.GrantID, kv store.KeyValue) {
+func (m *mirror) head(kv store.KeyValue) {
 	for id := range m.clock {
 		if kv.Key != m.w.layout.Head(uint32(id)) {
 			continue
 		}
 		h := decode[record.Head](m.w, kv)
-		if h.ClockNs < m.clock[id] || h.ClockNs > int64(m.w.now) {
+		if h.ClockNs < m.clock[id] && !m.w.restored || h.ClockNs > int64(m.w.now) {
 			m.w.failf("ledger time of shard %d is %d after %d, at %d of real time", id, h.ClockNs, m.clock[id], int64(m.w.now))
 		}
 		m.clock[id] = h.ClockNs
@@ -101,10 +106,8 @@ func (m *mirror) head(_ lease.GrantID, kv store.KeyValue) {
 
 func (m *mirror) budget(op *store.Op, kv store.KeyValue) {
 	if op.Kind == store.OpDelete {
-		for _, b := range m.ledgers {
-			if m.w.layout.Budget(m.shard(b), b.ledger.Key) == op.Key {
-				m.dropped(b)
-			}
+		if b := m.paths[op.Key]; b != nil {
+			m.dropped(b)
 		}
 		return
 	}
@@ -129,12 +132,16 @@ func (m *mirror) touch(b *book) {
 // book is the budget's; nil for a key that the world does not have.
 func (m *mirror) book(key lease.Key) *book {
 	b := m.ledgers[key]
-	for i, own := range m.w.keys {
-		if b == nil && own == key {
-			b = &book{index: i, ledger: &lease.Ledger{Key: key}}
-			m.ledgers[key] = b
-		}
+	if b != nil {
+		return b
 	}
+	i := slices.Index(m.w.keys, key)
+	if i < 0 {
+		return nil
+	}
+	b = &book{index: i, ledger: &lease.Ledger{Key: key}}
+	m.ledgers[key] = b
+	m.paths[m.w.layout.Budget(m.shard(b), key)] = b
 	return b
 }
 
@@ -147,7 +154,7 @@ func (m *mirror) dropped(b *book) {
 		l.Advance(min(now, l.Updated.Add(wait))) // full from here on: a cut is made up for
 	}
 	l.Advance(now)
-	if !l.Full() {
+	if !l.Full() && !m.w.restored {
 		m.w.failf("the record of a budget was dropped that is not full: %v", &l)
 	}
 }
@@ -162,13 +169,15 @@ func (m *mirror) grant(op *store.Op, kv store.KeyValue) {
 		return
 	}
 	g := decode[record.Grant](m.w, kv)
-	if _, known := m.grants[op.Key]; !known {
+	was, known := m.grants[op.Key]
+	m.issued += g.Issued - was.Issued
+	if !known {
 		id, err := lease.ParseGrantID(g.ID)
 		if err != nil || int(id.Shard) >= len(m.newest) {
 			m.w.failf("grant %q: %v", g.ID, err)
 			return
 		}
-		if id.Compare(m.newest[id.Shard]) <= 0 {
+		if id.Compare(m.newest[id.Shard]) <= 0 && !m.w.restored {
 			m.w.failf("grant ID %v is used again after %v", id, m.newest[id.Shard])
 		}
 		m.opened = append(m.opened, id)
@@ -188,7 +197,7 @@ func (m *mirror) fence(kv store.KeyValue) {
 		if kv.Key != m.w.layout.Fence(id, f.Holder) {
 			continue
 		}
-		if was := m.fences[f.Holder][id]; f.MinEpoch < was.MinEpoch {
+		if was := m.fences[f.Holder][id]; f.MinEpoch < was.MinEpoch && !m.w.restored {
 			m.w.failf("%v was unfenced from %d to %d", f.Holder, was.MinEpoch, f.MinEpoch)
 		}
 		m.fences[f.Holder][id] = f
@@ -212,27 +221,45 @@ func (m *mirror) check(b *book) {
 		m.w.failf("after a commit: %v", err)
 		return
 	}
-	if before := b.ledger; before.Rule.Version > 0 && !b.dropped {
+	if before := b.ledger; before.Rule.Version > 0 && !b.dropped && !b.reread {
 		if err := lease.CheckStep(before, &l); err != nil {
 			m.w.failf("after a commit: %v", err)
 		}
 	}
-	b.ledger, b.dropped = &l, false
+	b.ledger, b.dropped, b.reread = &l, false, false
 	m.w.judges[b.index].Ledger(m.w.now, &l)
 	m.held(b)
 }
 
+// manyBudgets is from how many budgets on a process's holdings are checked only
+// where they can have grown: in answers.
+const manyBudgets = 8
+
 // checkHeld checks what the process holds of all its budgets.
 func (m *mirror) checkHeld(p *process) {
-	if !p.alive || p.mgr == nil {
+	if !p.alive || p.mgr == nil || len(m.w.keys) > manyBudgets {
 		return
 	}
 	for i, own := range p.budgets {
 		if own != nil {
-			if b := m.ledgers[m.w.keys[i]]; b != nil {
-				m.held(b)
-			}
+			m.checkKey(m.w.keys[i])
 		}
+	}
+}
+
+// checkAnswered checks what the process holds after an answer, nil for none.
+func (m *mirror) checkAnswered(p *process, resp *pb.SyncResponse) {
+	m.checkHeld(p)
+	if len(m.w.keys) > manyBudgets {
+		for _, a := range resp.GetBudgets() {
+			m.checkKey(lease.Key{Account: a.GetKey().GetAccount(), Operation: a.GetKey().GetOperation()})
+		}
+	}
+}
+
+func (m *mirror) checkKey(key lease.Key) {
+	if b := m.ledgers[key]; b != nil {
+		m.held(b)
 	}
 }
 
@@ -245,6 +272,9 @@ type holding struct {
 // held holds that the true unspent credit of each grant, over all processes that
 // live, is reserved.
 func (m *mirror) held(b *book) {
+	if m.w.restored {
+		return // what is out and what is reserved are of two histories
+	}
 	var room [8]holding
 	held := room[:0]
 	for _, s := range m.w.sites {
@@ -283,4 +313,23 @@ func addHolding(held []holding, grant string, tokens int64) []holding {
 		}
 	}
 	return append(held, holding{grant, tokens})
+}
+
+// reread takes over the store as it is, after it was set back.
+func (m *mirror) reread() {
+	res, err := m.w.store.Range(context.Background(), store.RangeRequest{Key: m.w.layout.Shards(), End: store.PrefixEnd(m.w.layout.Shards())})
+	if err != nil {
+		m.w.failf("reading the store: %v", err)
+		return
+	}
+	m.grants = map[string]record.Grant{}
+	for _, b := range m.ledgers {
+		b.exists, b.dropped, b.reread = false, false, true
+		b.ledger = &lease.Ledger{Key: b.ledger.Key}
+	}
+	var txn store.Txn
+	for _, kv := range res.KVs {
+		txn.Then = append(txn.Then, store.Op{Kind: store.OpPut, Key: kv.Key, Value: kv.Value})
+	}
+	m.applied(txn)
 }

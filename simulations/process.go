@@ -9,24 +9,37 @@ import (
 	"github.com/tokenlease/tokenlease/regional/holder"
 )
 
+// requestTimeout is how long a limiter waits for an answer, beyond the time for
+// which it asked the broker to hold the request.
+const requestTimeout = 2 * time.Second
+
+// Pings of a limiter's connections, as cmd/tokenlease sets them.
+const (
+	pingAfter   = 2 * time.Second
+	pingTimeout = 2 * time.Second
+)
+
 // process is one start of a limiter: the real manager and hot path, driven as
 // their runner does.
 type process struct {
-	w      *World
-	site   *site
-	name   string
-	nonce  string
-	mode   holder.Journal
-	disk   *disk
-	past   []holder.PastEpoch // what the journal proved at the start
-	epoch  uint64             // 0 until it is registered
-	alive  bool
-	clean  bool // it ended in order
-	origin time.Duration
+	w     *World
+	site  *site
+	name  string
+	nonce string
+	mode  holder.Journal
+	disk  *disk
+	past  []holder.PastEpoch // what the journal proved at the start
+	epoch uint64             // 0 until it is registered
+	alive bool
+	clean bool // it ended in order
+	clock clock
+	entry int            // the broker that it talks to, in scenarios
+	asked map[uint64]int // the brokers that were sent the requests on their way
 
 	mgr     *holder.Manager // nil until it runs
 	signals *holder.Signals
 	budgets []*budget // by number of the key
+	waiting int       // checks
 	resumes time.Duration
 	wake    time.Duration
 	pumping bool
@@ -41,16 +54,16 @@ func newProcess(s *site) *process {
 	w.nonces++
 	p := &process{
 		w: w, site: s, mode: s.mode, disk: s.disk, alive: true, started: w.now,
-		name:    fmt.Sprintf("%s#%d", s.holder.Region, len(s.procs)+1),
-		nonce:   fmt.Sprintf("nonce%016d", w.nonces),
-		origin:  w.between(time.Second, 1000*time.Hour),
+		name:  fmt.Sprintf("%s#%d", s.name, len(s.procs)+1),
+		nonce: fmt.Sprintf("nonce%016d", w.nonces),
+		clock: s.newClock(), asked: map[uint64]int{},
 		budgets: make([]*budget, len(w.keys)), signals: holder.NewSignals(),
 	}
 	return p
 }
 
 // mono is the process's monotonic clock.
-func (p *process) mono() time.Duration { return p.w.now + p.origin }
+func (p *process) mono() time.Duration { return p.clock.mono() }
 
 func (p *process) paused() bool { return p.w.now < p.resumes }
 
@@ -79,17 +92,15 @@ func (p *process) register(replaces uint64) {
 	if err := req.Validate(); err != nil {
 		w.failf("%v", err)
 	}
-	if !p.site.cut() {
-		w.deliver("register", p.name, int64(replaces), func() {
-			b := w.brokers[w.rng.IntN(len(w.brokers))]
-			b.register(p.site.holder, req, func(resp *pb.RegisterResponse) {
-				w.deliver("registered", p.name, int64(resp.GetCurrentEpoch()), func() {
-					p.registered(resp, answered)
-					answered = true
-				})
+	b := w.brokers[w.rng.IntN(len(w.brokers))]
+	w.deliver(p.site.node, b.node, "register", p.name, int64(replaces), func() {
+		b.register(p.site.holder, req, func(resp *pb.RegisterResponse) {
+			w.deliver(b.node, p.site.node, "registered", p.name, int64(resp.GetCurrentEpoch()), func() {
+				p.registered(resp, answered)
+				answered = true
 			})
 		})
-	}
+	})
 	w.after(w.between(time.Second, 2*time.Second), "ask-again", p.name, int64(replaces), func() {
 		if !answered {
 			p.register(replaces)
@@ -122,17 +133,15 @@ func (p *process) begin() {
 	if p.mode != holder.JournalOff {
 		p.disk.begin(p.epoch)
 	}
-	if hook := w.cfg.Hooks.Past; hook != nil {
-		hook(p)
-	}
 	p.mgr = holder.New(holder.Config{
 		Holder: p.site.holder, Epoch: p.epoch, Shards: w.cfg.Shards, Journal: p.mode, Earlier: p.past,
 		SyncInterval: w.cfg.SyncInterval, IdleAfter: w.cfg.IdleAfter, ListEvery: w.cfg.ListEvery,
-		HangTime: w.cfg.HangTime, RetryMax: 2 * time.Second,
-		Jitter: w.rng.Float64, Retired: p.retired,
+		HangTime: w.cfg.HangTime, Jitter: w.rng.Float64, Retired: p.retired,
 	}, p.signals)
-	for i := range w.keys {
-		p.demand(i)
+	if w.stage == nil {
+		for i := range w.keys {
+			p.demand(i)
+		}
 	}
 	p.soon()
 }
@@ -199,11 +208,13 @@ func (p *process) pump() {
 
 func (p *process) wakeAt(mono time.Duration) {
 	const never = 1<<63 - 1
-	at := mono - p.origin
-	if mono == never || p.wake > 0 && p.wake <= at {
+	if mono == never {
 		return
 	}
-	at = max(at, p.w.now+time.Microsecond)
+	at := p.w.now + p.clock.real(mono)
+	if p.wake > 0 && p.wake <= at {
+		return
+	}
 	p.wake = at
 	p.w.after(at-p.w.now, "wake", p.name, 0, func() {
 		if p.wake == at {
@@ -221,29 +232,56 @@ func (p *process) sync(s holder.Sync) {
 	}
 	p.sent++
 	w.note("%s sends %d: %v", p.name, s.ID, s.Request)
+	p.asked[s.ID] = p.entry
+	if w.stage != nil {
+		w.stage.asked++
+	}
 	w.send(p, s.ID, s.Request)
-	patience := 2*time.Second + time.Duration(s.Request.GetWaitMs())*time.Millisecond
+	patience := requestTimeout + time.Duration(s.Request.GetWaitMs())*time.Millisecond
 	w.after(patience, "timeout", p.name, int64(s.ID), func() { p.synced(s.ID, nil, errTimeout) })
+	if w.stage != nil && s.Hanging {
+		p.ping(s.ID)
+	}
+}
+
+// ping looks after a while whether the broker that holds a hanging request is
+// still there, as the connection's pings do.
+func (p *process) ping(id uint64) {
+	w := p.w
+	w.after(pingAfter, "ping", p.name, int64(id), func() {
+		at, awaited := p.asked[id]
+		if !awaited || !p.alive {
+			return
+		}
+		b := w.brokers[at%len(w.brokers)]
+		if b.down || b.paused() || w.net.isCut(p.site.node, b.node) || w.net.isCut(b.node, p.site.node) {
+			w.after(pingTimeout, "lost", p.name, int64(id), func() { p.synced(id, nil, errTimeout) })
+			return
+		}
+		p.ping(id)
+	})
 }
 
 // synced passes an answer to the manager.
 func (p *process) synced(id uint64, resp *pb.SyncResponse, err error) {
 	w := p.w
-	if !p.alive {
+	entry, awaited := p.asked[id]
+	if !p.alive || !awaited && err != nil {
 		return
 	}
 	if p.paused() {
 		w.after(p.resumes-w.now, "resume", p.name, int64(id), func() { p.synced(id, resp, err) })
 		return
 	}
-	if resp != nil {
+	delete(p.asked, id)
+	if err != nil && p.entry == entry {
+		p.entry++ // the limiter moves on to the next broker
+	}
+	if resp != nil && !w.restored {
 		p.noEvidence(resp)
-		if hook := w.cfg.Hooks.Answer; hook != nil {
-			hook(p, id, resp)
-		}
 	}
 	p.mgr.Synced(id, resp, err, p.mono())
-	w.mirror.checkHeld(p)
+	w.mirror.checkAnswered(p, resp)
 	if !p.crashPoint() {
 		p.soon()
 	}
@@ -280,9 +318,6 @@ func (p *process) hint(shard uint32, keys []lease.Key, fenced bool) {
 // between leaves it on disk or not.
 func (p *process) write(write *holder.JournalWrite) {
 	w := p.w
-	if hook := w.cfg.Hooks.Journal; hook != nil && hook(p, write) {
-		return
-	}
 	fails := w.percent(w.cfg.Faults.JournalError)
 	p.pending = func(durable bool) {
 		p.pending = nil
@@ -328,8 +363,16 @@ func (p *process) crash() {
 		p.pending(p.w.rng.IntN(2) == 0)
 	}
 	p.exit()
-	if p.site.current == p {
+	if p.site.current == p && p.w.stage == nil {
 		p.site.restartSoon()
+	}
+}
+
+// pause lets the process stand still. With its clock, if it sleeps.
+func (p *process) pause(d time.Duration, sleeps bool) {
+	p.resumes = max(p.resumes, p.w.now+d)
+	if sleeps {
+		p.clock.sleep(d)
 	}
 }
 
@@ -338,6 +381,22 @@ func (p *process) exit() {
 	p.alive = false
 	if p.disk.lock == p {
 		p.disk.lock = nil
+	}
+	if p.w.stage != nil {
+		p.hangUp()
+	}
+}
+
+// hangUp ends the checks that wait: nobody will answer them.
+func (p *process) hangUp() {
+	for _, b := range p.budgets {
+		if b == nil {
+			continue
+		}
+		for _, c := range b.waiting {
+			c.end(pb.Reason_REASON_UNAVAILABLE)
+		}
+		b.waiting = nil
 	}
 }
 

@@ -1,32 +1,78 @@
 package simulations
 
 import (
+	"context"
+	"errors"
+	"iter"
+
+	registry "github.com/tokenlease/tokenlease/broker"
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
-// register decides on a request against the registration that is current (zero
-// for none). changed is false when nothing is to be written: the request
-// repeats one that got its epoch, or it replaces an epoch that is not the
-// current one. So a late repetition fences nobody.
-func register(current record.Registration, req *pb.RegisterRequest) (next record.Registration, resp *pb.RegisterResponse, changed bool) {
-	if current.Epoch > 0 && current.StartNonce == req.GetStartNonce() {
-		return current, &pb.RegisterResponse{Registered: true, CurrentEpoch: current.Epoch}, false
+var errStopped = errors.New("simulations: the world has ended")
+
+// register serves a registration with the broker's own code, which waits for
+// each of its transactions: it runs as a coroutine, and time passes whenever it
+// waits. No answer comes after an error, nor from a broker that has crashed.
+func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*pb.RegisterResponse)) {
+	if b.down {
+		return
 	}
-	if current.Epoch != req.GetReplacesEpoch() {
-		return current, &pb.RegisterResponse{CurrentEpoch: current.Epoch}, false
+	var (
+		w    = b.w
+		resp *pb.RegisterResponse
+		res  store.TxnResult
+		err  error
+	)
+	next, stop := iter.Pull(func(yield func(store.Txn) bool) {
+		resp, err = registry.Register(context.Background(), func(_ context.Context, txn store.Txn) (store.TxnResult, error) {
+			if !yield(txn) {
+				return store.TxnResult{}, errStopped
+			}
+			return res, err
+		}, w.layout, req, b.clock.unixMs())
+	})
+	w.stops = append(w.stops, stop)
+	var run func()
+	run = func() {
+		txn, waits := next()
+		switch {
+		case waits:
+			b.transact("register", 0, txn, func(got store.TxnResult, failed error) {
+				res, err = got, failed
+				run()
+			})
+		case err == nil && !b.down:
+			w.registered(h, req.GetStartNonce(), resp)
+			answer(resp)
+		}
 	}
-	next = record.Registration{
-		Region: req.GetHolder().GetRegion(), Instance: req.GetHolder().GetInstance(),
-		Epoch: current.Epoch + 1, StartNonce: req.GetStartNonce(),
-	}
-	return next, &pb.RegisterResponse{Registered: true, CurrentEpoch: next.Epoch}, true
+	run()
 }
 
-// registration reads the holder's registration and its revision, as a broker
-// does.
+// registered checks that each epoch goes to one start, and hints the brokers.
+func (w *World) registered(h lease.Holder, nonce string, resp *pb.RegisterResponse) {
+	if !resp.GetRegistered() {
+		return
+	}
+	who := lease.GrantHolder{Holder: h, Epoch: resp.GetCurrentEpoch()}
+	if other := w.starts[who]; other != "" && other != nonce && !w.restored {
+		w.failf("epoch %d of %v was given to two starts", who.Epoch, h)
+	}
+	w.starts[who] = nonce
+	for _, b := range w.brokers {
+		for _, o := range b.owners {
+			if o != nil {
+				w.deliver(w.net.store(), b.node, "changed", b.name, 0, func() { o.sh.HolderChanged(h) })
+			}
+		}
+	}
+}
+
+// registration reads the holder's registration and its revision.
 func (w *World) registration(h lease.Holder) (reg record.Registration, revision int64) {
 	res, err := w.store.Apply(store.Txn{Then: []store.Op{{Kind: store.OpGet, Key: w.layout.Holder(h)}}})
 	if err != nil {
@@ -43,48 +89,18 @@ func (w *World) registration(h lease.Holder) (reg record.Registration, revision 
 	return reg, revision
 }
 
-// putRegistration writes a registration if the one that was read still stands.
-func (w *World) putRegistration(h lease.Holder, next record.Registration, revision int64) bool {
-	res, err := w.store.Apply(store.Txn{
+// retire is the operator's word that the holder's current epoch is gone.
+func (w *World) retire(h lease.Holder, epoch uint64) {
+	reg, revision := w.registration(h)
+	if reg.Epoch != epoch || reg.Retired {
+		return
+	}
+	reg.Retired = true
+	_, err := w.store.Apply(store.Txn{
 		If:   []store.Compare{{Key: w.layout.Holder(h), Target: store.ModRevision, Revision: revision}},
-		Then: []store.Op{{Kind: store.OpPut, Key: w.layout.Holder(h), Value: record.Encode(next)}},
+		Then: []store.Op{{Kind: store.OpPut, Key: w.layout.Holder(h), Value: record.Encode(reg)}},
 	})
 	if err != nil {
 		w.failf("registration of %v: %v", h, err)
 	}
-	return err == nil && res.Succeeded
-}
-
-// register serves a registration, in a read and a guarded write with time
-// between them. No answer comes when the write was refused, or at times when it
-// was not.
-func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*pb.RegisterResponse)) {
-	w := b.w
-	if b.down {
-		return
-	}
-	current, revision := w.registration(h)
-	next, resp, changed := register(current, req)
-	if hook := w.cfg.Hooks.Register; hook != nil {
-		hook(w, current, &next, resp, &changed)
-	}
-	if !changed {
-		answer(resp)
-		return
-	}
-	w.after(w.latency(), "register", b.name, int64(next.Epoch), func() {
-		if !w.putRegistration(h, next, revision) {
-			return
-		}
-		for _, other := range w.brokers {
-			for _, o := range other.owners {
-				if o != nil {
-					w.deliver("changed", other.name, 0, func() { o.sh.HolderChanged(h) })
-				}
-			}
-		}
-		if !w.percent(w.cfg.Faults.Uncertain) {
-			answer(resp)
-		}
-	})
 }

@@ -27,7 +27,7 @@ func bucket(capacity, refill int64) lease.Policy {
 // newScript runs a world until its processes are up.
 func newScript(t *testing.T, sites int, policy lease.Policy, change func(*Config)) *script {
 	t.Helper()
-	cfg := Config{Seed: 1, Test: t.Name(), Brokers: 2, Policies: []lease.Policy{policy}}
+	cfg := Config{Seed: 1, Replay: "go test ./simulations -run " + t.Name(), Brokers: 2, Policies: []lease.Policy{policy}}
 	for range sites {
 		cfg.Journals = append(cfg.Journals, holder.JournalBlock)
 	}
@@ -76,7 +76,7 @@ func (s *script) ledger() *lease.Ledger {
 // brokersDown stops all brokers for a time.
 func (s *script) brokersDown(d time.Duration) {
 	for _, b := range s.brokers {
-		b.crash(d)
+		b.crash(d, time.Second)
 	}
 }
 

@@ -1,7 +1,6 @@
 package simulations
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
@@ -11,6 +10,8 @@ import (
 // site is one holder name: its disks, and the processes that ran under it.
 type site struct {
 	w       *World
+	name    string
+	node    node
 	holder  lease.Holder
 	mode    holder.Journal
 	greedy  bool
@@ -18,20 +19,44 @@ type site struct {
 	shelf   []*disk    // disks that are not in use, to come back some day
 	procs   []*process // all that ever were, oldest first
 	current *process   // the newest
-	cutTo   time.Duration
+	slow    int        // of its machine's monotonic clock, in percent
+	wall    time.Duration
+	gone    bool          // it is not started again
+	wait    time.Duration // of a check, at the most
 }
 
-func newSite(w *World, i int) *site {
+func newSite(w *World, i int, h lease.Holder, mode holder.Journal, greedy bool) *site {
 	s := &site{
-		w: w, holder: lease.Holder{Region: fmt.Sprintf("region-%d", i), Instance: "limiter"},
-		mode: w.cfg.Journals[i], greedy: w.cfg.Greedy[i], disk: w.newDisk(),
+		w: w, name: h.Region, node: w.net.site(i), holder: h, mode: mode, greedy: greedy, disk: w.newDisk(), wait: patience,
 	}
-	w.after(w.latency(), "start", s.holder.Region, 0, s.start)
+	w.after(w.latency(), "start", s.name, 0, s.start)
 	return s
 }
 
-// cut says that the site has no network.
-func (s *site) cut() bool { return s.w.now < s.cutTo }
+// newClock is the clock of a process that starts here.
+func (s *site) newClock() clock {
+	c := s.w.newClock()
+	c.slow, c.wall = s.slow, s.wall
+	return c
+}
+
+// cut loses the site's messages with a broker, or with all, in one direction or
+// both.
+func (s *site) cut(d time.Duration) {
+	w := s.w
+	direction, only := w.rng.IntN(4), w.rng.IntN(2*len(w.brokers))
+	for i := range w.brokers {
+		if only < len(w.brokers) && only != i {
+			continue
+		}
+		if direction != 1 {
+			w.net.cut(s.node, w.net.broker(i), d)
+		}
+		if direction != 2 {
+			w.net.cut(w.net.broker(i), s.node, d)
+		}
+	}
+}
 
 // start starts a process on the site's disk, unless the disk is in use.
 func (s *site) start() {
@@ -75,7 +100,7 @@ func (s *site) restart() {
 		}
 		s.disk = s.shelf[at]
 		s.shelf = append(s.shelf[:at], s.shelf[at+1:]...)
-	case (s.mode == holder.JournalConfirm || w.cfg.Hooks.RestoreAny) && w.percent(f.OldDisk):
+	case s.mode == holder.JournalConfirm && w.percent(f.OldDisk):
 		s.disk = w.older(s.disk)
 		w.stats.Restored++
 	}
@@ -84,5 +109,5 @@ func (s *site) restart() {
 
 // restartSoon schedules a restart.
 func (s *site) restartSoon() {
-	s.w.after(s.w.between(0, 5*time.Second), "restart", s.holder.Region, 0, s.restart)
+	s.w.after(s.w.paced(0, 5*time.Second, s.w.cfg.Pace), "restart", s.name, 0, s.restart)
 }

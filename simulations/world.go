@@ -1,15 +1,18 @@
 package simulations
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/simulations/judge"
 )
 
 // traceLength is how many events a failure tells.
@@ -28,30 +31,49 @@ type World struct {
 	steps  int
 	hash   uint64
 	trace  [traceLength]event
-	fail   error
+	fail   *Failure
 	healed bool // faults have stopped
 	quiet  bool // no new demand
+	faults int  // that were decided on
 
-	store   *store.Memory
-	layout  record.Layout
-	mirror  *mirror
-	brokers []*broker
-	sites   []*site
-	keys    []lease.Key
-	judges  []*Judge
-	stash   []func() // messages held back for long
-	nonces  int
-	disks   int
-	stats   Stats
+	store    *store.Memory
+	trouble  trouble
+	restored bool // the store was set back, undeclared
+	layout   record.Layout
+	mirror   *mirror
+	net      *network
+	brokers  []*broker
+	sites    []*site
+	keys     []lease.Key
+	rules    []int // by key: its policy, in cfg.Policies
+	judges   []*judge.Judge
+	stash    []func()                     // messages held back for long
+	stops    []func()                     // of coroutines that may still wait
+	starts   map[lease.GrantHolder]string // nonces, by the epoch that they got
+	nonces   int
+	disks    int
+	stats    Stats
+	stage    *stage // of a scenario; nil in a swarm
 }
 
 // Stats counts what happened in a run.
 type Stats struct {
-	Admitted, Denied, Unavailable   int64
-	Messages, Lost, Repeated, Late  int64
-	Commits, Elections              int64
-	Crashes, Fresh, Restored, Stops int64
-	Rivals, Attested, Policies      int64
+	Admitted    int64 `json:"admitted_tokens"`
+	Denied      int64 `json:"exhausted_checks"`
+	Unavailable int64 `json:"unavailable_checks"`
+	Messages    int64 `json:"messages"`
+	Lost        int64 `json:"lost_messages"`
+	Repeated    int64 `json:"repeated_messages"`
+	Late        int64 `json:"late_messages"`
+	Commits     int64 `json:"commits"`
+	Elections   int64 `json:"elections"`
+	Crashes     int64 `json:"crashes"`        // of limiters
+	Fresh       int64 `json:"fresh_disks"`    // that limiters started on
+	Restored    int64 `json:"restored_disks"` // older copies of journals
+	Stops       int64 `json:"stops"`          // limiters that ended in order
+	Rivals      int64 `json:"rivals"`         // limiters started beside an old one
+	Attested    int64 `json:"attestations"`
+	Policies    int64 `json:"policy_changes"`
 }
 
 // add sums up runs.
@@ -84,30 +106,55 @@ type event struct {
 	run   func()
 }
 
-// New is a world at its first moment, with every process about to start.
+// New is the world of a swarm at its first moment, with every process about to
+// start.
 func New(cfg Config) *World {
 	cfg.defaults()
+	w := newWorld(cfg)
+	for i, p := range cfg.Policies {
+		w.addKey(lease.Key{Account: budgetKey(i).Account, Operation: p.Operation}, i, judge.New(p.Rule))
+		w.putPolicy(p)
+	}
+	w.net = newNetwork(w, len(cfg.Journals), cfg.Brokers)
+	for i := range cfg.Brokers {
+		w.brokers = append(w.brokers, newBroker(w, i, fmt.Sprintf("broker-%d", i), w.drawClock()))
+	}
+	for i := range cfg.Journals {
+		h := lease.Holder{Region: fmt.Sprintf("region-%d", i), Instance: "limiter"}
+		w.sites = append(w.sites, newSite(w, i, h, cfg.Journals[i], cfg.Greedy[i]))
+	}
+	w.after(w.between(100*time.Millisecond, time.Second), "chaos", "", 0, w.chaos)
+	return w
+}
+
+// newWorld is an empty world.
+func newWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x7031)), hash: 14695981039346656037,
-		store: store.NewMemory(), layout: record.NewLayout(""),
+		store: store.NewMemory(), layout: record.NewLayout(""), starts: map[lease.GrantHolder]string{},
 	}
 	if cfg.TxnOps > 0 {
 		w.store.SetMaxTxnOps(cfg.TxnOps)
 	}
 	w.mirror = newMirror(w)
-	for i, p := range cfg.Policies {
-		w.keys = append(w.keys, lease.Key{Account: budgetKey(i).Account, Operation: p.Operation})
-		w.judges = append(w.judges, NewJudge(p.Rule))
-		w.putPolicy(p)
-	}
-	for i := range cfg.Brokers {
-		w.brokers = append(w.brokers, newBroker(w, i))
-	}
-	for i := range cfg.Journals {
-		w.sites = append(w.sites, newSite(w, i))
-	}
-	w.after(w.between(100*time.Millisecond, time.Second), "chaos", "", 0, w.chaos)
 	return w
+}
+
+// addKey adds a budget, which the policy at this place rules.
+func (w *World) addKey(key lease.Key, rule int, j *judge.Judge) {
+	w.keys = append(w.keys, key)
+	w.rules = append(w.rules, rule)
+	w.judges = append(w.judges, j)
+}
+
+// drawClock is a clock of a machine in a swarm: most are true, some are slow.
+func (w *World) drawClock() clock {
+	c := w.newClock()
+	c.wall = time.Duration(w.rng.Int64N(int64(100_000 * time.Hour)))
+	if w.rng.IntN(4) == 0 {
+		c.slow = 1 + w.rng.IntN(30)
+	}
+	return c
 }
 
 // Now is real time since the cluster was created.
@@ -123,16 +170,28 @@ func (w *World) Steps() int { return w.steps }
 func (w *World) Stats() Stats { return w.stats }
 
 // Err is the first rule that was broken, nil for none.
-func (w *World) Err() error { return w.fail }
+func (w *World) Err() error {
+	if w.fail == nil {
+		return nil
+	}
+	return w.fail
+}
 
 // Run goes through the faulty phase and the healing, and returns what was found
 // broken.
 func (w *World) Run() error {
-	_ = w.RunUntil(w.cfg.Chaos) // likewise
-	if w.fail == nil {
+	_ = w.RunUntil(w.cfg.Chaos) // a failure stays with the world
+	if w.stage != nil {
+		w.stage.over()
+	}
+	if w.fail == nil && !w.restored {
 		w.heal()
 	}
-	return w.fail
+	for _, stop := range w.stops {
+		stop()
+	}
+	w.stops = nil
+	return w.Err()
 }
 
 // RunUntil runs all events up to a point of real time, or to the first failure.
@@ -143,13 +202,13 @@ func (w *World) RunUntil(end time.Duration) error {
 	if w.fail == nil {
 		w.now = max(w.now, end)
 	}
-	return w.fail
+	return w.Err()
 }
 
 func (w *World) step() {
-	e := heap.Pop(&w.events).(*event) //nolint:errcheck // the heap holds nothing else
+	e := w.events.pop()
 	w.now = e.at
-	w.trace[w.steps%traceLength] = *e
+	w.trace[w.steps%traceLength] = e
 	w.steps++
 	w.mix(uint64(e.at))
 	w.mix(uint64(e.n))
@@ -162,22 +221,16 @@ func (w *World) step() {
 }
 
 func (w *World) mix(v uint64) {
-	for range 8 {
-		w.hash = (w.hash ^ v&0xff) * 1099511628211
-		v >>= 8
-	}
+	h := (w.hash ^ v) * 0x9e3779b97f4a7c15
+	w.hash = h ^ h>>29
 }
 
-func (w *World) mixString(s string) {
-	for i := range len(s) {
-		w.hash = (w.hash ^ uint64(s[i])) * 1099511628211
-	}
-}
+func (w *World) mixString(s string) { w.mix(xxhash.Sum64String(s)) }
 
 // after schedules an event d from now. kind, who and n describe it.
 func (w *World) after(d time.Duration, kind, who string, n int64, run func()) {
 	w.order++
-	heap.Push(&w.events, &event{at: w.now + max(0, d), order: w.order, kind: kind, who: who, n: n, run: run})
+	w.events.push(event{at: w.now + max(0, d), order: w.order, kind: kind, who: who, n: n, run: run})
 }
 
 // note tells what is going on, to whoever listens.
@@ -191,7 +244,7 @@ func (w *World) note(format string, args ...any) {
 func (w *World) failf(format string, args ...any) {
 	if w.fail == nil {
 		w.fail = &Failure{
-			Seed: w.cfg.Seed, Step: w.steps, At: w.now, Test: w.cfg.Test,
+			Seed: w.cfg.Seed, Step: w.steps, At: w.now, Replay: w.cfg.Replay, Faults: w.faults,
 			What: fmt.Sprintf(format, args...), Trace: w.lastEvents(),
 		}
 	}
@@ -208,23 +261,35 @@ func (w *World) lastEvents() string {
 
 // Failure is a rule that a run has broken.
 type Failure struct {
-	Seed  uint64
-	Step  int
-	At    time.Duration
-	Test  string
-	What  string
-	Trace string // the last events
+	Seed   uint64
+	Step   int
+	At     time.Duration
+	Faults int    // how many were decided on before
+	Replay string // the command that runs it again
+	What   string
+	Trace  string // the last events
 }
 
 // Error tells what was broken, the events before, and how to see it again.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("seed %d, step %d, at %v: %s\nlast events:\n%sreplay: go test ./simulations -run '%s$' -seed %d",
-		f.Seed, f.Step, f.At, f.What, f.Trace, f.Test, f.Seed)
+	return fmt.Sprintf("seed %d, step %d, at %v: %s\nlast events:\n%sreplay: %s",
+		f.Seed, f.Step, f.At, f.What, f.Trace, f.Replay)
 }
 
 // percent is true n times in a hundred, and never once faults have stopped.
 func (w *World) percent(n int) bool {
-	return n > 0 && !w.healed && w.rng.IntN(100) < n
+	return n > 0 && !w.healed && w.rng.IntN(100) < n && w.fault()
+}
+
+// fault numbers one thing that goes wrong, and says false where a shrunk history
+// leaves it out.
+func (w *World) fault() bool {
+	w.faults++
+	if w.cfg.Keep == nil {
+		return true
+	}
+	_, keeps := slices.BinarySearch(w.cfg.Keep, w.faults)
+	return keeps
 }
 
 // between draws from [least, most).
@@ -232,25 +297,53 @@ func (w *World) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.rng.Int64N(int64(most-least)))
 }
 
+// paced is between at the run's pace, but at most this many times as slow as
+// usual.
+func (w *World) paced(least, most time.Duration, slowest int) time.Duration {
+	return w.between(least, most) * time.Duration(min(w.cfg.Pace, slowest))
+}
+
 // latency is a common delay of a message, a disk or the store.
 func (w *World) latency() time.Duration { return w.between(200*time.Microsecond, 20*time.Millisecond) }
 
-type eventHeap []*event
+// eventHeap has the next event first.
+type eventHeap []event
 
-func (h eventHeap) Len() int { return len(h) }
-
-func (h eventHeap) Less(i, j int) bool {
+func (h eventHeap) before(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].order < h[j].order
 }
 
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *eventHeap) push(e event) {
+	*h = append(*h, e)
+	s := *h
+	for i := len(s) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !s.before(i, up) {
+			return
+		}
+		s[i], s[up] = s[up], s[i]
+		i = up
+	}
+}
 
-func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) } //nolint:errcheck // likewise
-
-func (h *eventHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return e
+func (h *eventHeap) pop() event {
+	s := *h
+	top, last := s[0], len(s)-1
+	s[0], s[last] = s[last], event{}
+	s = s[:last]
+	*h = s
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			return top
+		}
+		if down+1 < last && s.before(down+1, down) {
+			down++
+		}
+		if !s.before(down, i) {
+			return top
+		}
+		s[i], s[down] = s[down], s[i]
+		i = down
+	}
 }

@@ -1,4 +1,4 @@
-package simulations
+package judge
 
 import (
 	"fmt"
@@ -12,27 +12,32 @@ import (
 // interval of length T at most B + R*T. It knows nothing of grants, and keeps an
 // exact bucket, as what it lacks to be full.
 //
-// When the policy changes, B and R are the highest that were in force in the
-// interval: there is one bucket for each run of versions. A version is in force
-// from when it is written, and binds once the ledger has it and no more than its
-// capacity is out; until then the versions before are the guarantee (contract
-// C8).
+// When the policy changes, B is the highest that was in force in the interval, and
+// R at each moment the highest that had been so far: there is one bucket for each
+// run of versions. A version is in force from when it is written, and binds once
+// the ledger has it and no more than its capacity is out; until then the versions
+// before are the guarantee (contract C8).
+//
+// It is exact but for one thing: when the refill's interval changes, what is below
+// a nanosecond's refill is let off.
 type Judge struct {
-	rules   []lease.Rule // in order of version
-	bound   int64        // the newest version that binds
-	periods []period
+	rules    []lease.Rule // in order of version
+	bound    int64        // the newest version that binds
+	periods  []period
+	excess   int64
+	excessAt time.Duration
 }
 
 // period is a run of versions, from some version to the newest.
 type period struct {
 	capacity int64
 	rate     lease.Rate
-	deficit  int64 // numerator over rate.Interval
+	deficit  wide // numerator over rate.Interval
 	at       time.Duration
 }
 
-// NewJudge judges a budget that starts full.
-func NewJudge(rule lease.Rule) *Judge {
+// New judges a budget that starts full.
+func New(rule lease.Rule) *Judge {
 	return &Judge{rules: []lease.Rule{rule}, bound: rule.Version, periods: []period{newPeriod(rule, 0)}}
 }
 
@@ -45,31 +50,44 @@ func newPeriod(rule lease.Rule, now time.Duration) period {
 }
 
 // Admit takes an admission, and says if it is one too many.
-func (j *Judge) Admit(now time.Duration, tokens int64) error {
+func (j *Judge) Admit(now time.Duration, tokens int64) (err error) {
 	for i := range j.periods {
 		p := &j.periods[i]
 		p.advance(now)
-		p.deficit += tokens * int64(p.rate.Interval)
-		if p.deficit > p.capacity*int64(p.rate.Interval) {
-			return fmt.Errorf("over-admission: %.3f tokens above capacity %d and refill %d/%v",
-				float64(p.deficit)/float64(p.rate.Interval)-float64(p.capacity), p.capacity, p.rate.Tokens, p.rate.Interval)
+		interval := int64(p.rate.Interval)
+		p.deficit = p.deficit.plus(product(tokens, interval))
+		over := p.deficit.minus(product(p.capacity, interval))
+		if over.isZero() {
+			continue
+		}
+		whole, rest := over.divide(interval)
+		err = fmt.Errorf("over-admission: %.3f tokens above capacity %d and refill %d/%v",
+			float64(whole)+float64(rest)/float64(interval), p.capacity, p.rate.Tokens, p.rate.Interval)
+		if rest > 0 {
+			whole++
+		}
+		if whole > j.excess {
+			j.excess, j.excessAt = whole, now
 		}
 	}
-	return nil
+	return err
 }
+
+// Capacity is what the budget admits at once at present, in tokens, under the
+// versions that are the guarantee.
+func (j *Judge) Capacity() int64 { return j.periods[len(j.periods)-1].capacity }
+
+// Excess is by how much the admissions of some interval were above what is
+// allowed, in whole tokens, rounded up, at the worst moment, and when that was.
+func (j *Judge) Excess() (tokens int64, at time.Duration) { return j.excess, j.excessAt }
 
 // advance refills up to now.
 func (p *period) advance(now time.Duration) {
-	elapsed := now - p.at
+	if now <= p.at {
+		return
+	}
+	p.deficit = p.deficit.minus(product(int64(now-p.at), p.rate.Tokens))
 	p.at = now
-	if p.rate.Tokens == 0 || elapsed <= 0 {
-		return
-	}
-	if int64(elapsed) > p.deficit/p.rate.Tokens {
-		p.deficit = 0
-		return
-	}
-	p.deficit -= int64(elapsed) * p.rate.Tokens
 }
 
 // Written tells the judge of another version of the policy.
@@ -85,11 +103,23 @@ func (j *Judge) Ledger(now time.Duration, l *lease.Ledger) {
 	if l.Rule.Version <= j.bound || l.Available+l.Reserved() > l.Rule.Capacity {
 		return
 	}
-	j.bound = l.Rule.Version
-	p := newPeriod(l.Rule, now)
+	j.bind(now, l.Rule)
+}
+
+// Bind lets the newest version that was written bind from now on, for strategies
+// without a ledger.
+func (j *Judge) Bind(now time.Duration) {
+	if newest := j.rules[len(j.rules)-1]; newest.Version > j.bound {
+		j.bind(now, newest)
+	}
+}
+
+func (j *Judge) bind(now time.Duration, rule lease.Rule) {
+	j.bound = rule.Version
+	p := newPeriod(rule, now)
 	for _, r := range j.rules {
-		if r.Version > l.Rule.Version {
-			p.widen(now, r) // written, and not yet in the ledger
+		if r.Version > rule.Version {
+			p.widen(now, r) // written, and not yet in force
 		}
 	}
 	j.periods = append(j.periods, p)
@@ -100,9 +130,10 @@ func (p *period) widen(now time.Duration, rule lease.Rule) {
 	p.advance(now)
 	p.capacity = max(p.capacity, rule.Capacity)
 	if faster(rule.Refill, p.rate) {
-		hi, lo := bits.Mul64(uint64(p.deficit), uint64(rule.Refill.Interval))
-		quotient, _ := bits.Div64(hi, lo, uint64(p.rate.Interval))
-		p.deficit, p.rate = int64(quotient), rule.Refill
+		whole, rest := p.deficit.divide(int64(p.rate.Interval))
+		part, _ := product(rest, int64(rule.Refill.Interval)).divide(int64(p.rate.Interval))
+		p.deficit = product(whole, int64(rule.Refill.Interval)).plus(wide{lo: uint64(part)})
+		p.rate = rule.Refill
 	}
 }
 

@@ -1,0 +1,50 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policyfile"
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
+	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// policies reads the policies that are there at first.
+func (r *reader) policies(node *strictyaml.Node, path string) {
+	before := r.Troubles()
+	for i, p := range policyfile.ReadPolicies(r.Parser, node, path) {
+		r.policyNodes = append(r.policyNodes, node.Content[i])
+		r.sc.Policies = append(r.sc.Policies, policyOf(p, 1))
+	}
+	r.unsurePolicies = r.Troubles() > before
+}
+
+// policyOf is a valid policy as the core has it.
+func policyOf(p *tokenleasev1.Policy, version int64) lease.Policy {
+	bucket := p.GetTokenBucket()
+	return lease.Policy{
+		Operation: p.GetOperation(),
+		Rule: lease.Rule{
+			Kind: lease.TokenBucket, Version: version, Capacity: bucket.GetCapacityTokens(),
+			Refill:          lease.Rate{Tokens: bucket.GetRefillTokens(), Interval: time.Duration(bucket.GetRefillIntervalNs())},
+			MaxSharePercent: p.GetMaxSharePercent(),
+		},
+		DefaultCost: p.GetDefaultCostTokens(), MaxCost: p.GetMaxCostTokens(), AllowZeroCost: p.GetAllowZeroCost(),
+	}
+}
+
+// ruled is the policy of an operation, and whether it has one. If it has none,
+// that is recorded.
+func (r *reader) ruled(operation string, line int, path string) (lease.Policy, bool) {
+	known := make([]string, len(r.sc.Policies))
+	for i, p := range r.sc.Policies {
+		if p.Operation == operation {
+			return p, true
+		}
+		known[i] = p.Operation
+	}
+	if operation != "" && !r.unsurePolicies {
+		r.Faultf(line, path, "%s has no policy at first: want %s", strictyaml.Quote(operation), oneOf(known))
+	}
+	return lease.Policy{}, false
+}
