@@ -82,7 +82,33 @@ func CheckStep(before, after *Ledger) error {
 			return fmt.Errorf("%v: grant %v went back from %+v to %+v", after, was.ID, was, *is)
 		}
 	}
+	if err := checkShares(before, after); err != nil {
+		return err
+	}
 	return checkCredit(before, after)
+}
+
+// checkShares checks that no holder was granted anything beyond its share.
+func checkShares(before, after *Ledger) error {
+	if before.Rule.Version != after.Rule.Version {
+		return nil // granted under the one or the other
+	}
+	for _, g := range after.Grants {
+		was := before.Grant(g.ID)
+		if was == nil && g.Issued == 0 || was != nil && g.Issued == was.Issued {
+			continue
+		}
+		var held int64
+		for _, other := range after.Grants {
+			if other.Holder == g.Holder {
+				held += other.Outstanding()
+			}
+		}
+		if held > after.Rule.ShareCap() {
+			return fmt.Errorf("%v: %v has %d out, beyond its share, and was granted more", after, g.Holder, held)
+		}
+	}
+	return nil
 }
 
 // checkCredit checks that what is available and out, with what the grants of
@@ -99,6 +125,9 @@ func checkCredit(before, after *Ledger) error {
 		has = plus(has, is.Outstanding()+settled)
 	}
 	earned, fraction := before.Rule.Refill.accrue(after.Updated.Sub(before.Updated), before.Remainder)
+	if room := before.room(); earned >= room {
+		earned, fraction = room, 0
+	}
 	if before.Rule.Refill.Interval != after.Rule.Refill.Interval {
 		fraction = before.Rule.Refill.rescale(fraction, after.Rule.Refill.Interval)
 	}

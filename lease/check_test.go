@@ -161,3 +161,56 @@ func TestCheckStepAllows(t *testing.T) {
 		checkWrong(t, tc.name, lease.CheckStep(&before, &after), "")
 	}
 }
+
+// Nothing is granted beyond a holder's share, over all its epochs; what is out
+// beyond it since the share was smaller, or since earlier epochs have it, stays.
+func TestCheckStepHoldsShares(t *testing.T) {
+	half := func(l *lease.Ledger) { l.Rule.MaxSharePercent = 50 }
+	for _, tc := range []struct {
+		name   string
+		before func(*lease.Ledger)
+		after  func(*lease.Ledger)
+		want   string
+	}{
+		{"up to the share", half, func(l *lease.Ledger) {
+			more := 20 - l.HeldBy(l.Grants[1].Holder)
+			l.Available -= more
+			l.Grants[1].Issued += more
+		}, ""},
+		{"beyond the share", half, func(l *lease.Ledger) {
+			more := 21 - l.HeldBy(l.Grants[1].Holder)
+			l.Available -= more
+			l.Grants[1].Issued += more
+		}, "beyond its share"},
+		{"a settlement beyond the share", func(l *lease.Ledger) { l.Rule.MaxSharePercent = 1 }, func(l *lease.Ledger) { l.Grants[1].Spent++ }, ""},
+		{"an empty grant beyond the share", func(l *lease.Ledger) { l.Rule.MaxSharePercent = 1 }, func(l *lease.Ledger) {
+			l.Grants = append(l.Grants, lease.Grant{ID: grantID(4), Holder: l.Grants[1].Holder, Epoch: 9})
+		}, ""},
+	} {
+		before, after := sound(), sound()
+		tc.before(&before)
+		tc.before(&after)
+		tc.after(&after)
+		checkWrong(t, tc.name, lease.CheckStep(&before, &after), tc.want)
+	}
+	lowered := sound()
+	lowered.Rule.Version, lowered.Rule.MaxSharePercent = 2, 1
+	lowered.Grants[1].Issued++
+	lowered.Available--
+	before := sound()
+	checkWrong(t, "granted under the version before", lease.CheckStep(&before, &lowered), "")
+}
+
+// Refill earns no more than there was room for.
+func TestCheckStepBoundsRefillByRoom(t *testing.T) {
+	before := sound()
+	room := before.Rule.Capacity - before.Available - before.Reserved()
+	after := before.Clone()
+	after.Updated = after.Updated.Add(time.Hour)
+	after.Grants[1].Returned, after.Available, after.Remainder = 7, before.Available+7+room, 0
+	checkWrong(t, "a return, and refill of the room before it", lease.CheckStep(&before, &after), "")
+	after = before.Clone()
+	after.Updated = after.Updated.Add(time.Hour)
+	after.Grants[1].Spent, after.Available, after.Remainder = before.Grants[1].Spent+1, before.Available+room+1, 0
+	checkWrong(t, "time without room earns credit", lease.CheckStep(&before, &after), "credit rose")
+}
