@@ -7,6 +7,7 @@ import (
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional/holder"
 )
 
 // settle is how long a healthy world gets to put itself in order: a list of
@@ -119,6 +120,9 @@ func (w *World) provable(p *process, g record.Grant) bool {
 	now := p.site.serving()
 	if now == nil {
 		return false
+	}
+	if p.mode != holder.JournalOff && now.disk == p.disk {
+		return true // it was begun there, and the journal keeps it until it is accounted for
 	}
 	id, _ := lease.ParseGrantID(g.ID)
 	for _, past := range now.past {

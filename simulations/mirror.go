@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
@@ -20,6 +21,7 @@ type mirror struct {
 	fences  map[lease.Holder][]lease.Fence // by shard
 	newest  []lease.GrantID                // by shard
 	clock   []int64                        // by shard
+	read    map[string]int64               // by budget in the store: the version of its policy that the shard's owner has read
 	// Of the transaction at hand: budgets that it touches, grants that it opens.
 	touched []*book
 	opened  []lease.GrantID
@@ -42,7 +44,7 @@ type book struct {
 func newMirror(w *World) *mirror {
 	return &mirror{
 		w: w, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
-		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards),
+		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards), read: map[string]int64{},
 	}
 }
 
@@ -61,6 +63,25 @@ func (m *mirror) applied(txn store.Txn) {
 	}
 	for _, b := range m.touched {
 		m.check(b)
+	}
+	m.readPolicies(txn)
+}
+
+// readPolicies notes which versions the owner of a shard has read, if the
+// transaction reads policies: from then on no older one counts. (One that only
+// reads may be applied late, when nobody hears of it any more; the chain of commits
+// keeps others from that.)
+func (m *mirror) readPolicies(txn store.Txn) {
+	reads := func(op store.Op) bool { return op.Kind == store.OpRange && op.Key == m.w.layout.Policies() }
+	if len(txn.If) == 0 || !slices.ContainsFunc(txn.Then, reads) {
+		return
+	}
+	owner := txn.If[0].Key
+	for i, key := range m.w.keys {
+		id := lease.ShardOf(key, m.w.cfg.Shards)
+		if m.w.layout.Owner(id) == owner {
+			m.read[m.w.layout.Budget(id, key)] = m.w.cfg.Policies[m.w.rules[i]].Rule.Version
+		}
 	}
 }
 
@@ -149,11 +170,20 @@ func (m *mirror) book(key lease.Key) *book {
 func (m *mirror) dropped(b *book) {
 	b.exists, b.dropped = false, true
 	l := b.ledger.Clone()
+	if newer := m.read[m.w.layout.Budget(m.shard(b), l.Key)]; newer > l.Rule.Version && !m.w.restored {
+		m.w.failf("the record of a budget was dropped under an old policy, with version %d known: %v", newer, &l)
+	}
 	now := lease.Time(m.w.now)
 	if wait, ok := l.Rule.Refill.Wait(l.Rule.Capacity - l.Available - l.Reserved()); ok {
+		if l.Rule.Refill.Tokens > 0 {
+			wait -= time.Duration(l.Remainder / l.Rule.Refill.Tokens)
+		}
 		l.Advance(min(now, l.Updated.Add(wait))) // full from here on: a cut is made up for
 	}
 	l.Advance(now)
+	if !m.w.judges[b.index].Full(m.w.now) && !m.w.restored {
+		m.w.failf("the record of a budget was dropped whose bucket is not full: %v", &l)
+	}
 	if !l.Full() && !m.w.restored {
 		m.w.failf("the record of a budget was dropped that is not full: %v", &l)
 	}

@@ -117,7 +117,7 @@ func (w *World) deliver(from, to node, kind, who string, n int64, run func()) {
 				w.stash = append(w.stash, arrive)
 				break
 			}
-			w.after(w.between(0, w.cfg.Chaos), kind, who, n, arrive)
+			w.after(w.between(0, max(1, w.cfg.Chaos-w.now)), kind, who, n, arrive)
 		case w.percent(f.Slow):
 			longest := []time.Duration{100 * time.Millisecond, time.Second, 8 * time.Second}[w.rng.IntN(3)]
 			w.after(w.between(20*time.Millisecond, longest), kind, who, n, arrive)

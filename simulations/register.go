@@ -3,6 +3,7 @@ package simulations
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	registry "github.com/tokenlease/tokenlease/broker"
@@ -46,15 +47,17 @@ func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*
 				run()
 			})
 		case err == nil && !b.down:
-			w.registered(h, req.GetStartNonce(), resp)
+			w.registered(h, req, resp)
 			answer(resp)
 		}
 	}
 	run()
 }
 
-// registered checks that each epoch goes to one start, and hints the brokers.
-func (w *World) registered(h lease.Holder, nonce string, resp *pb.RegisterResponse) {
+// registered checks that each epoch goes to one start, and that a registration
+// which is repeated gets no other epoch; and it hints the brokers.
+func (w *World) registered(h lease.Holder, req *pb.RegisterRequest, resp *pb.RegisterResponse) {
+	nonce := req.GetStartNonce()
 	if !resp.GetRegistered() {
 		return
 	}
@@ -62,7 +65,13 @@ func (w *World) registered(h lease.Holder, nonce string, resp *pb.RegisterRespon
 	if other := w.starts[who]; other != "" && other != nonce && !w.restored {
 		w.failf("epoch %d of %v was given to two starts", who.Epoch, h)
 	}
+	fresh := w.starts[who] == ""
 	w.starts[who] = nonce
+	asked := fmt.Sprintf("%s replaces %d", nonce, req.GetReplacesEpoch())
+	if before := w.served[asked]; fresh && before != 0 && !w.restored {
+		w.failf("a registration of %v that got epoch %d got epoch %d when it was repeated", h, before, who.Epoch)
+	}
+	w.served[asked] = who.Epoch
 	for _, b := range w.brokers {
 		for _, o := range b.owners {
 			if o != nil {

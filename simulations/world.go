@@ -50,6 +50,7 @@ type World struct {
 	stash    []func()                     // messages held back for long
 	stops    []func()                     // of coroutines that may still wait
 	starts   map[lease.GrantHolder]string // nonces, by the epoch that they got
+	served   map[string]uint64            // epochs, by the nonce and the epoch that it was to replace
 	nonces   int
 	disks    int
 	stats    Stats
@@ -131,7 +132,7 @@ func New(cfg Config) *World {
 func newWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x7031)), hash: 14695981039346656037,
-		store: store.NewMemory(), layout: record.NewLayout(""), starts: map[lease.GrantHolder]string{},
+		store: store.NewMemory(), layout: record.NewLayout(""), starts: map[lease.GrantHolder]string{}, served: map[string]uint64{},
 	}
 	if cfg.TxnOps > 0 {
 		w.store.SetMaxTxnOps(cfg.TxnOps)

@@ -142,3 +142,15 @@ func faster(a, b lease.Rate) bool {
 	hiB, loB := bits.Mul64(uint64(b.Tokens), uint64(max(1, a.Interval)))
 	return hiA > hiB || hiA == hiB && loA > loB
 }
+
+// Full says that a bucket which refills as fast as any version allows is full.
+func (j *Judge) Full(now time.Duration) bool {
+	for i := range j.periods {
+		p := &j.periods[i]
+		p.advance(now)
+		if !p.deficit.isZero() {
+			return false
+		}
+	}
+	return true
+}
