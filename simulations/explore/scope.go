@@ -1,0 +1,122 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/regional/holder"
+)
+
+// regions is how many regions there are, with one limiter each.
+const regions = 2
+
+// Limits of a scope, from the size of a state.
+const (
+	maxStarts = 3 // of one region's limiter
+	maxOwners = 3 // of the shard, one after the other
+)
+
+// Scope bounds the histories that are enumerated. Within it everything happens
+// that can, in every order. What is 0 or false does not happen.
+type Scope struct {
+	Name  string
+	About string // what it is aimed at, in a sentence
+
+	Capacity int64 // of the budget, in tokens
+	Refill   int64 // tokens a tick
+	Ticks    int   // how often time moves on, by a second
+
+	Journal holder.Journal
+	// Checks is how many checks each process makes, by region, and Costs what one
+	// may cost. A check that finds too little credit leaves its wish and goes.
+	Checks [regions]int
+	Costs  []int64
+	// Greedy regions spend what they have as soon as they have it.
+	Greedy [regions]bool
+	// Requests is how many requests of a process reach the network, by region;
+	// those after that are lost.
+	Requests [regions]int
+	// Answers is how many answers are kept on the network; those that find it
+	// full are lost. An answer whose request is over is dropped unless Repeats is
+	// set: the honest holder ignores it.
+	Answers int
+	Repeats bool
+	// Eager processes report all that they spend at once; others once in a tick,
+	// unless somebody waits.
+	Eager bool
+
+	GiveUps   int  // requests that a process gives up waiting for
+	Hints     int  // hints to sync, whoever has need of it
+	IdleClose bool // grants that were not used for a tick are closed
+	Lists     bool // grants are compared in each tick
+	Stops     int  // processes that stop in order
+
+	// Starts is how often a process is started, by region, the first included.
+	Starts   [regions]int
+	Rivals   bool // a process may start on another disk while the old one lives on
+	Crashes  bool // the newest process may crash, with the journal write on its way durable or not
+	Fresh    bool // after a crash, the next may find a fresh disk
+	Copies   bool // or an older copy of the old one
+	BadDisks int  // journal writes that fail, done or not
+	Attests  int  // grants of the dead that an operator resolves
+
+	Doubts    int    // commits of uncertain outcome
+	Fates     []Fate // what becomes of those; empty: everything
+	FailOvers int    // how often the ownership changes; the old owner lives on
+	Alone     bool   // owners do what is due without a request: they drop idle ledgers
+
+	// Capacities are those of the later versions of the policy, each put in force
+	// at any time.
+	Capacities []int64
+
+	MaxStates int // stop there; 0: go on to the end
+	MaxDepth  int // look no deeper; 0: to the end
+
+	// Cores that search; 0 is 1. The result does not depend on it.
+	Cores int
+	// Clock measures how long it takes; nil: rates are not known.
+	Clock func() time.Duration
+	// Hooks break the rules from outside.
+	Hooks Hooks
+}
+
+// tick is how much time passes at a time.
+const tick = time.Second
+
+// origin of every monotonic clock: none starts at 0.
+const origin = time.Hour
+
+func at(ticks uint8) time.Duration { return time.Duration(ticks) * tick }
+
+func mono(ticks uint8) time.Duration { return origin + at(ticks) }
+
+// rule is the policy's rule in version 1, 2 and so on.
+func (s *Scope) rule(version int) lease.Rule {
+	capacity := s.Capacity
+	if version > 1 {
+		capacity = s.Capacities[version-2]
+	}
+	return lease.Rule{
+		Kind: lease.TokenBucket, Version: int64(version), Capacity: capacity,
+		Refill: lease.Rate{Tokens: s.Refill, Interval: tick}, MaxSharePercent: 100,
+	}
+}
+
+// Validate says what is wrong with the bounds, together.
+func (s *Scope) Validate() error {
+	switch {
+	case s.Capacity < 1 || s.Refill < 0 || s.Ticks < 0 || s.Ticks > 100:
+		return fmt.Errorf("scope %s: capacity %d, refill %d, %d ticks", s.Name, s.Capacity, s.Refill, s.Ticks)
+	case slices.Max(s.Starts[:]) > maxStarts || slices.Min(s.Starts[:]) < 0:
+		return fmt.Errorf("scope %s: a region starts %d times at the most", s.Name, maxStarts)
+	case s.FailOvers >= maxOwners:
+		return fmt.Errorf("scope %s: ownership changes %d times at the most", s.Name, maxOwners-1)
+	case s.Copies && s.Journal == holder.JournalBlock:
+		return fmt.Errorf("scope %s: copies of a journal come back only where its counter is confirmed (contract C4.2)", s.Name)
+	case len(s.Costs) == 0:
+		return fmt.Errorf("scope %s: no costs of checks", s.Name)
+	}
+	return nil
+}
