@@ -1,0 +1,37 @@
+package mutants
+
+// Files that mutants edit, of the real code.
+const (
+	grantFile    = "lease/grant.go"
+	ledgerFile   = "lease/ledger.go"
+	cutFile      = "lease/cut.go"
+	tokensFile   = "lease/tokens.go"
+	accountFile  = "broker/shard/account.go"
+	batchFile    = "broker/shard/batch.go"
+	demandFile   = "broker/shard/demand.go"
+	loadFile     = "broker/shard/load.go"
+	reportFile   = "broker/shard/report.go"
+	resolveFile  = "broker/shard/resolve.go"
+	shardFile    = "broker/shard/shard.go"
+	sweepFile    = "broker/shard/sweep.go"
+	syncFile     = "broker/shard/sync.go"
+	budgetFile   = "regional/holder/budget.go"
+	answerFile   = "regional/holder/answer.go"
+	drawFile     = "regional/holder/draw.go"
+	finalFile    = "regional/holder/account.go"
+	keyFile      = "regional/holder/key.go"
+	managerFile  = "regional/holder/manager.go"
+	sendFile     = "regional/holder/send.go"
+	registryFile = "broker/registry.go"
+)
+
+// Files of the simulated world.
+const (
+	worldBroker  = "simulations/broker.go"
+	worldChaos   = "simulations/chaos.go"
+	worldCommit  = "simulations/commit.go"
+	worldDisk    = "simulations/disk.go"
+	worldProcess = "simulations/process.go"
+	worldDemand  = "simulations/demand.go"
+	worldSite    = "simulations/site.go"
+)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tokenlease/tokenlease/regional/holder"
+	"github.com/tokenlease/tokenlease/simulations"
+)
+
+// aims adjust the worlds that are drawn, so that they lead to where a rule
+// matters. An honest program passes all of them.
+var aims = map[string]func(*simulations.Config){
+	// Processes crash between any two steps, with closes and accounts that take
+	// their time, under journals that prove what they drew.
+	"crashes": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 3, Loss: 10, Slow: 20}
+		c.IdleAfter = 200 * time.Millisecond
+		journals(c, holder.JournalBlock)
+	},
+	// Processes spend at once, and crash while what they have closed is not heard of.
+	"crashes-after-closes": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 2, Loss: 50}
+		c.IdleAfter, c.Think = 200*time.Millisecond, 150*time.Millisecond
+		journals(c, holder.JournalBlock)
+		greedy(c)
+	},
+	// As crashes, and many journal writes fail.
+	"failing-journals": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 3, JournalError: 40}
+		journals(c, holder.JournalBlock)
+	},
+	// After many crashes the journal is not there, or another one is.
+	"fresh-disks": func(c *simulations.Config) {
+		c.Faults.Crash, c.Faults.FreshDisk, c.Faults.CrashPoint = true, 50, 2
+		journals(c, holder.JournalBlock)
+	},
+	// Older copies of journals come back, which are to be recognised.
+	"restored-disks": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Crash: true, OldDisk: 90, CrashPoint: 3}
+		journals(c, holder.JournalConfirm)
+	},
+	// As restored-disks, under the default mode.
+	"block-on-restored-disks": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Crash: true, OldDisk: 90, CrashPoint: 3}
+		journals(c, holder.JournalBlock)
+	},
+	// Second processes of a name start while the first runs on.
+	"rivals": func(c *simulations.Config) {
+		c.Faults.Rival, c.Faults.Crash = true, true
+		journals(c, holder.JournalBlock)
+	},
+	// Processes live long and spend at once, budgets go idle at once and come back,
+	// and many messages are on their way.
+	"reopened": reopened,
+	// As reopened, with processes that are busy with many budgets.
+	"busy": func(c *simulations.Config) {
+		reopened(c)
+		c.Think = 60 * time.Millisecond
+	},
+	// Processes stop in order, with requests on their way.
+	"stops": func(c *simulations.Config) {
+		c.Faults = simulations.Faults{Stop: true, Slow: 30, Duplicate: 20, Late: 5}
+	},
+	// Processes die, and the operator attests that at once.
+	"attested": func(c *simulations.Config) {
+		c.Faults.Crash, c.Faults.CrashPoint, c.Faults.Attest = true, 2, true
+		journals(c, holder.JournalOff)
+	},
+	// A process spends what it has at once and dies with it unreported, which an
+	// operator attests.
+	"dead-with-all-spent": func(c *simulations.Config) {
+		*c = simulations.Config{
+			Seed: c.Seed, Brokers: 1, Policies: c.Policies[:1], Journals: c.Journals[:1], Greedy: []bool{true},
+			Chaos: 4 * time.Minute, Think: 2 * time.Second, IdleAfter: 4 * time.Second, SyncInterval: 400 * time.Millisecond,
+			Faults: simulations.Faults{CrashPoint: 5, Attest: true},
+		}
+		c.Policies[0].Rule.Refill.Tokens, c.Policies[0].Rule.Capacity = 3, 10
+		journals(c, holder.JournalOff)
+	},
+	// Policies change over budgets that are mostly idle, and leave memory.
+	"policies": func(c *simulations.Config) {
+		*c = simulations.Config{
+			Seed: c.Seed, Brokers: 1, Policies: c.Policies[:1], Journals: c.Journals[:1],
+			Chaos: 4 * time.Minute, Think: 3 * time.Second, IdleAfter: 200 * time.Millisecond,
+			Faults: simulations.Faults{ChangePolicy: true, ForgetIdle: true},
+		}
+	},
+	// Ownership moves on and on, and owners notice late.
+	"fail-overs": func(c *simulations.Config) {
+		c.Brokers = 3
+		c.Faults.LoseSession, c.Faults.PauseBroker, c.Faults.CrashBroker = true, true, true
+	},
+	// Owners are replaced and notice late, and many requests still reach them.
+	"stale-owners": func(c *simulations.Config) {
+		c.Brokers, c.Shards, c.Think = 3, 1, 100*time.Millisecond
+		c.Faults = simulations.Faults{LoseSession: true, Astray: 50, Slow: 10}
+		journals(c, holder.JournalOff)
+	},
+	// Policies change over budgets that are used once in a while.
+	"forgotten-policies": func(c *simulations.Config) {
+		*c = simulations.Config{
+			Seed: c.Seed, Brokers: 1, Policies: c.Policies[:1], Journals: c.Journals[:1],
+			Chaos: 5 * time.Minute, Think: 12 * time.Second, IdleAfter: 200 * time.Millisecond,
+			Faults: simulations.Faults{ChangePolicy: true, ForgetIdle: true},
+		}
+	},
+	// Starts of a holder follow each other, and registrations arrive late.
+	"late-registrations": func(c *simulations.Config) {
+		c.Faults.Crash, c.Faults.Rival = true, true
+		c.Faults.Slow, c.Faults.Late, c.Faults.Duplicate = 30, 10, 30
+	},
+}
+
+func reopened(c *simulations.Config) {
+	c.IdleAfter, c.SyncInterval, c.ListEvery = 150*time.Millisecond, 60*time.Millisecond, 300*time.Millisecond
+	c.Think = 400 * time.Millisecond
+	c.Faults = simulations.Faults{Slow: 40, Duplicate: 20, Loss: 5, Late: c.Faults.Late, ForgetIdle: c.Faults.ForgetIdle}
+	greedy(c)
+}
+
+// greedy lets all sites spend what they have at once.
+func greedy(c *simulations.Config) {
+	for i := range c.Greedy {
+		c.Greedy[i] = true
+	}
+}
+
+// journals gives all sites one journal mode.
+func journals(c *simulations.Config, mode holder.Journal) {
+	for i := range c.Journals {
+		c.Journals[i] = mode
+	}
+}
