@@ -68,6 +68,7 @@ func (p *program) root() *cobra.Command {
 		p.holdersCommand(),
 		p.policyCommand(),
 		p.verifyCommand(),
+		p.simulateCommand(),
 	)
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
@@ -154,4 +155,7 @@ const rootExample = `  # Everything in one process, to try it.
   tokenlease grants list --state orphaned
 
   # Put policies in force.
-  tokenlease policy apply policies.yaml`
+  tokenlease policy apply policies.yaml
+
+  # What does a lost region do to a budget?
+  tokenlease simulate lost-region`

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tokenlease/tokenlease/simulations"
+	"github.com/tokenlease/tokenlease/simulations/scenario"
+)
+
+// searched is what a search came to, in the form of -o json.
+type searched struct {
+	What      string            `json:"what"` // seeds, a scenario, a scope
+	FirstSeed uint64            `json:"first_seed"`
+	Seeds     uint64            `json:"seeds"` // that were run
+	Events    int64             `json:"events"`
+	Hash      string            `json:"hash"`
+	Seconds   float64           `json:"seconds"`
+	PerSecond int64             `json:"events_per_second"`
+	Stats     simulations.Stats `json:"stats"`
+	Failure   string            `json:"failure,omitempty"`
+	Shrunk    string            `json:"shrunk,omitempty"` // the history, made smaller
+}
+
+// searchSwarm runs random worlds.
+func (p *program) searchSwarm(ctx context.Context, s *simulateSettings) error {
+	search := simulations.Search{First: max(1, s.seed), Seeds: max(1, s.seeds), Workers: s.workers}
+	if s.notes {
+		search.Draw = func(seed uint64) simulations.Config {
+			cfg := simulations.Draw(seed)
+			cfg.Note = p.note
+			return cfg
+		}
+	}
+	return p.search(ctx, s, "random worlds", search, true)
+}
+
+// replay runs a shrunk history.
+func (p *program) replay(ctx context.Context, s *simulateSettings) error {
+	h, err := simulations.ParseHistory(s.history)
+	if err != nil {
+		return usageError{err}
+	}
+	search := simulations.Search{First: h.Seed, Seeds: 1, Workers: 1, Draw: func(uint64) simulations.Config {
+		cfg := h.Config()
+		if s.notes {
+			cfg.Note = p.note
+		}
+		return cfg
+	}}
+	return p.search(ctx, s, "history", search, false)
+}
+
+// mixedSeeds is how many worlds a mixed scenario runs unless told otherwise.
+const mixedSeeds = 100
+
+// searchScenarios plays scenarios with many seeds, the real code alone.
+func (p *program) searchScenarios(ctx context.Context, s *simulateSettings, chosen []*scenario.Scenario) error {
+	for _, sc := range chosen {
+		search := simulations.Search{First: s.seed, Seeds: s.seeds, Workers: s.workers}
+		if search.First == 0 {
+			search.First = sc.Seed
+		}
+		if search.Seeds == 0 {
+			search.Seeds = mixedSeeds
+		}
+		if !sc.Mixed {
+			search.Play = sc
+		}
+		if err := p.search(ctx, s, sc.File, search, sc.Mixed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// search runs a search, tells what it came to, and shrinks a failure if it can.
+func (p *program) search(ctx context.Context, s *simulateSettings, what string, search simulations.Search, shrinks bool) error {
+	bar := p.progress("seeds")
+	start := time.Now()
+	search.Progress = func(f simulations.Found) {
+		bar.set(int64(f.Seeds), int64(search.Seeds), grouped(perSecond(f.Events, time.Since(start)))+" events/s")
+	}
+	found := search.Run(ctx)
+	took := time.Since(start)
+	bar.done()
+	out := searched{
+		What: what, FirstSeed: search.First, Seeds: found.Seeds, Events: found.Events, Hash: fmt.Sprintf("%016x", found.Hash),
+		Seconds: took.Seconds(), PerSecond: perSecond(found.Events, took), Stats: found.Stats,
+	}
+	if found.First != nil {
+		out.Failure = found.First.Error()
+		if shrinks && !s.notes {
+			out.Shrunk = p.shrink(ctx, found.First)
+		}
+	}
+	if err := p.writeSearched(s.output, out, s.workers); err != nil {
+		return err
+	}
+	switch {
+	case found.First != nil:
+		return exitError{code: exitNo}
+	case ctx.Err() != nil:
+		return exitError{code: exitUnreachable, text: "interrupted: the seeds that were run are told above"}
+	}
+	return nil
+}
+
+func (p *program) shrink(ctx context.Context, failure *simulations.Failure) string {
+	fmt.Fprintf(p.stderr, "seed %d breaks a rule; making its history smaller...\n", failure.Seed)
+	smaller, at := simulations.Shrink(ctx, failure, nil)
+	return fmt.Sprintf("%d events instead of %d, and %s of %d faults:\n%v --notes", at.Step, failure.Step, kept(smaller.Keep), failure.Faults, at)
+}
+
+// kept is how many faults a shrunk history has.
+func kept(keep []int) string {
+	if keep == nil {
+		return "all"
+	}
+	return strconv.Itoa(len(keep))
+}
+
+func (p *program) writeSearched(format outputFormat, out searched, workers int) error {
+	if format == formatJSON {
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(out)
+	}
+	verdict := "no rule was broken"
+	if out.Failure != "" {
+		verdict = "a rule was broken"
+	}
+	fmt.Fprintf(p.stdout, "%s: %s from %d on: %s\n", out.What, countOf(int64(out.Seeds), "seed"), out.FirstSeed, verdict)
+	fmt.Fprintf(p.stdout, "%s events in %.1f s: %s events/s with %d workers; hash %s\n", grouped(out.Events), out.Seconds, grouped(out.PerSecond), workers, out.Hash)
+	st := out.Stats
+	fmt.Fprintf(p.stdout, "%s tokens admitted, %s checks denied, %s unavailable; %s commits, %s elections, %s crashes\n",
+		grouped(st.Admitted), grouped(st.Denied), grouped(st.Unavailable), grouped(st.Commits), grouped(st.Elections), grouped(st.Crashes))
+	fmt.Fprintf(p.stdout, "%s messages, of which %s lost, %s repeated, %s late\n", grouped(st.Messages), grouped(st.Lost), grouped(st.Repeated), grouped(st.Late))
+	if out.Failure != "" {
+		fmt.Fprintf(p.stdout, "\n%s\n", out.Failure)
+	}
+	if out.Shrunk != "" {
+		fmt.Fprintf(p.stdout, "\nSmaller: %s\n", out.Shrunk)
+	}
+	return nil
+}
+
+// perSecond is a rate, 0 before any time has passed.
+func perSecond(n int64, took time.Duration) int64 {
+	if took <= 0 {
+		return 0
+	}
+	return int64(float64(n) / took.Seconds())
+}
