@@ -59,7 +59,7 @@ func (s adminService) ShowBudget(ctx context.Context, req *connect.Request[pb.Sh
 		return nil, wireError(err)
 	}
 	if kv == nil {
-		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no record of budget %s %s: it is full, with nothing out, or nobody has asked for it", key.Account, key.Operation))
+		return nil, connect.NewError(connect.CodeNotFound, v.unrecorded(key))
 	}
 	r, err := record.Decode[record.Budget](*kv)
 	if err != nil {
@@ -77,19 +77,20 @@ func (s adminService) ListGrants(ctx context.Context, req *connect.Request[pb.Li
 	v, m := s.b.view(ctx), req.Msg
 	resp := &pb.ListGrantsResponse{}
 	match := func(kv store.KeyValue) (bool, error) {
-		r, err := record.Decode[record.Grant](kv)
-		if err != nil || !matches(m.GetRegion(), r.Region) || !matches(m.GetInstance(), r.Instance) ||
-			!matches(m.GetAccount(), r.Account) || !matches(m.GetOperation(), r.Operation) {
-			return false, err
-		}
-		g, err := v.grant(r)
-		if err != nil || m.GetState() != pb.GrantState_GRANT_STATE_UNSPECIFIED && m.GetState() != g.GetState() {
+		g, err := v.listedGrant(kv)
+		if err != nil || g == nil || !matches(m.GetRegion(), g.GetHolder().GetRegion()) || !matches(m.GetInstance(), g.GetHolder().GetInstance()) ||
+			!matches(m.GetAccount(), g.GetBudget().GetAccount()) || !matches(m.GetOperation(), g.GetBudget().GetOperation()) ||
+			m.GetState() != pb.GrantState_GRANT_STATE_UNSPECIFIED && m.GetState() != g.GetState() {
 			return false, err
 		}
 		resp.Grants = append(resp.Grants, g)
 		return true, nil
 	}
-	next, err := v.page(s.b.layout.Grants, m.GetPageToken(), m.GetPageSize(), match)
+	prefix, err := v.grants()
+	if err != nil {
+		return nil, wireError(err)
+	}
+	next, err := v.page(prefix, m.GetPageToken(), m.GetPageSize(), match)
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -137,6 +138,9 @@ func (s adminService) ShowHolder(ctx context.Context, req *connect.Request[pb.Sh
 		err := v.each(s.b.layout.GrantsOf(id, want), func(kv store.KeyValue) error {
 			r, err := record.Decode[record.Grant](kv)
 			if err != nil {
+				return err
+			}
+			if earlier, err := v.earlier(r); err != nil || earlier {
 				return err
 			}
 			g, err := v.grant(r)
@@ -230,6 +234,13 @@ func (v *view) find(grantID string) (record.Grant, error) {
 		return record.Grant{}, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("grant_id: %.40q is not of the form g1-003-0000002a", grantID))
 	}
 	gone := connect.NewError(connect.CodeNotFound, fmt.Errorf("no grant %s: it has ended, or never was; `tokenlease grants list` shows those that are out", grantID))
+	cluster, err := v.era()
+	if err != nil {
+		return record.Grant{}, err
+	}
+	if cluster.Generation > 1 && (id.Generation < cluster.Generation || id.Sequence == 0) {
+		return record.Grant{}, connect.NewError(connect.CodeNotFound, fmt.Errorf("no grant %s: generation %d began with a declared restore, which reserved all that was out before as unknown until it is attested; see `tokenlease restore status`", grantID, cluster.Generation))
+	}
 	if id.Shard >= v.b.cluster.Shards {
 		return record.Grant{}, gone
 	}
@@ -255,12 +266,16 @@ func (v *view) find(grantID string) (record.Grant, error) {
 // holders are the registered holders that pass, with what they have out.
 func (v *view) holders(pass func(lease.Holder) bool) ([]*pb.HolderStatus, error) {
 	byName := map[lease.Holder]*pb.HolderStatus{}
-	err := v.each(v.b.layout.Holders(), func(kv store.KeyValue) error {
+	cluster, err := v.era()
+	if err != nil {
+		return nil, err
+	}
+	err = v.each(v.b.layout.Holders(), func(kv store.KeyValue) error {
 		r, err := record.Decode[record.Registration](kv)
 		if err == nil && pass(r.Holder()) {
 			byName[r.Holder()] = &pb.HolderStatus{
 				Holder: &pb.Holder{Region: r.Region, Instance: r.Instance}, Epoch: r.Epoch,
-				RegisteredUnixMs: r.RegisteredUnixMs, Retired: r.Retired,
+				RegisteredUnixMs: r.RegisteredUnixMs, Retired: r.Retired, Fenced: r.Epoch < lease.EpochFloor(cluster.Generation),
 			}
 		}
 		return err
@@ -300,6 +315,9 @@ func (v *view) tally(id uint32, holders map[lease.Holder]*pb.HolderStatus) error
 		r, err := record.Decode[record.Grant](kv)
 		h := holders[lease.Holder{Region: r.Region, Instance: r.Instance}]
 		if err != nil || h == nil {
+			return err
+		}
+		if earlier, err := v.earlier(r); err != nil || earlier {
 			return err
 		}
 		g, err := v.grant(r)

@@ -36,6 +36,8 @@ var codes = []struct {
 	{shard.ErrInvalid, connect.CodeInvalidArgument},
 	{shard.ErrGrantGone, connect.CodeNotFound},
 	{shard.ErrGrantLive, connect.CodeFailedPrecondition},
+	{ErrGeneration, connect.CodeFailedPrecondition},
+	{ErrNoCluster, connect.CodeFailedPrecondition},
 	{ErrNoOwner, connect.CodeUnavailable},
 	{ErrStopping, connect.CodeUnavailable},
 	{ErrOverloaded, connect.CodeResourceExhausted},

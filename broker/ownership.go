@@ -108,7 +108,8 @@ func (o *ownership) runSession(ctx context.Context) error {
 	}
 }
 
-// watch turns changes of brokers, owners, policies and registrations into hints.
+// watch turns changes of brokers, owners, generation, policies and registrations
+// into hints.
 // What matters is read again after each; nothing is decided from the events.
 func (o *ownership) watch(ctx context.Context) <-chan struct{} {
 	hints := make(chan struct{}, 1)
@@ -120,6 +121,9 @@ func (o *ownership) watch(ctx context.Context) <-chan struct{} {
 	}
 	go o.follow(ctx, o.layout.Brokers(), nudge)
 	go o.follow(ctx, o.layout.Owners(), nudge)
+	go o.follow(ctx, o.layout.Cluster(), func([]store.Event) {
+		o.each(func(s *shard.Shard, _ shard.Moment) { s.ClusterChanged() })
+	})
 	go o.follow(ctx, o.layout.Policies(), func([]store.Event) {
 		o.each(func(s *shard.Shard, _ shard.Moment) { s.PoliciesChanged() })
 	})
@@ -270,7 +274,7 @@ func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]ow
 		return nil // another broker was faster
 	}
 	s := shard.New(shard.Config{
-		ID: id, Generation: o.cluster.Generation, Layout: o.layout, OwnerRevision: res.Revision,
+		ID: id, Layout: o.layout, OwnerRevision: res.Revision,
 		MaxTxnOps: o.cfg.Store.MaxTxnOps(), Logger: o.log,
 	})
 	r := newRunner(s, o.cfg.Store, o.cfg.Clock, o.obs)

@@ -12,36 +12,43 @@ import (
 
 // Register gives a start of a holder an epoch above all that the holder had
 // (contract C3.3). Each attempt is one guarded transaction on the holder's
-// registration:
+// registration, which also compares the generation:
 //
 //   - the same start nonce gets the same epoch again, so a retry is safe;
 //   - a request that replaces another epoch than the current one changes
 //     nothing, so a late repetition fences nobody, and its answer names the
 //     current epoch;
-//   - otherwise the next epoch is recorded under the nonce.
+//   - otherwise the next epoch of the generation in force is recorded under the
+//     nonce.
+//
+// An epoch of an earlier generation is fenced, so it is not given again: a start
+// whose registration was answered before a restore was declared asks for another.
 //
 // txn runs one guarded transaction. An error leaves the outcome unknown; the
 // holder asks again with the same nonce.
-func Register(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), layout record.Layout, req *pb.RegisterRequest, unixMs int64) (*pb.RegisterResponse, error) {
+func Register(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.RegisterRequest, unixMs int64) (*pb.RegisterResponse, error) {
 	h := lease.Holder{Region: req.GetHolder().GetRegion(), Instance: req.GetHolder().GetInstance()}
 	key := layout.Holder(h)
 	for {
-		seen, revision, err := readRegistration(ctx, txn, key)
+		seen, err := readRegistration(ctx, txn, layout, key)
 		if err != nil {
 			return nil, err
 		}
-		next := seen
+		next := seen.Registration
 		switch {
-		case seen.StartNonce == req.GetStartNonce():
+		case seen.StartNonce == req.GetStartNonce() && !seen.era.Fences(seen.Epoch):
 		case seen.Epoch != req.GetReplacesEpoch():
 			return &pb.RegisterResponse{CurrentEpoch: seen.Epoch}, nil
 		default:
 			next = record.Registration{
-				Region: h.Region, Instance: h.Instance, Epoch: seen.Epoch + 1,
+				Region: h.Region, Instance: h.Instance, Epoch: max(seen.Epoch, seen.era.Floor()) + 1,
 				StartNonce: req.GetStartNonce(), RegisteredUnixMs: unixMs,
 			}
 		}
-		done, err := confirmRegistration(ctx, txn, key, revision, seen, next)
+		if next.Epoch > lease.EpochCeiling(seen.era.Generation) {
+			return nil, fmt.Errorf("%w: %v has no epoch left in generation %d", ErrGeneration, h, seen.era.Generation)
+		}
+		done, err := confirmRegistration(ctx, txn, layout, key, seen, next)
 		if err != nil {
 			return nil, err
 		}
@@ -51,24 +58,39 @@ func Register(ctx context.Context, txn func(context.Context, store.Txn) (store.T
 	}
 }
 
-func readRegistration(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), key string) (record.Registration, int64, error) {
-	res, err := txn(ctx, store.Txn{Then: []store.Op{{Kind: store.OpGet, Key: key}}})
+// registration is a registration as it was read, in the generation of that time.
+type registration struct {
+	record.Registration
+
+	revision int64
+	era      record.Era
+}
+
+func readRegistration(ctx context.Context, txn txnFunc, layout record.Layout, key string) (registration, error) {
+	res, err := txn(ctx, store.Txn{Then: append(layout.EraOps(), store.Op{Kind: store.OpGet, Key: key})})
 	if err != nil {
-		return record.Registration{}, 0, fmt.Errorf("broker: the registration cannot be read: %w", err)
+		return registration{}, fmt.Errorf("broker: the registration cannot be read: %w", err)
 	}
-	if len(res.Results[0].KVs) == 0 {
-		return record.Registration{}, 0, nil
+	era, rest, err := layout.TakeEra(res.Results)
+	if err != nil {
+		return registration{}, err
 	}
-	kv := res.Results[0].KVs[0]
-	reg, err := record.Decode[record.Registration](kv)
-	return reg, kv.ModRevision, err
+	seen := registration{era: era}
+	if len(rest[0].KVs) == 0 {
+		return seen, nil
+	}
+	kv := rest[0].KVs[0]
+	seen.revision = kv.ModRevision
+	seen.Registration, err = record.Decode[record.Registration](kv)
+	return seen, err
 }
 
 // confirmRegistration writes next if it differs, and what goes with it, provided
-// that the registration is still what was seen; false when it is not.
-func confirmRegistration(ctx context.Context, txn func(context.Context, store.Txn) (store.TxnResult, error), key string, revision int64, seen, next record.Registration, with ...store.Op) (bool, error) {
-	t := store.Txn{If: []store.Compare{{Key: key, Target: store.ModRevision, Revision: revision}}}
-	if next != seen {
+// that the registration and the generation are still what was seen; false when
+// they are not.
+func confirmRegistration(ctx context.Context, txn txnFunc, layout record.Layout, key string, seen registration, next record.Registration, with ...store.Op) (bool, error) {
+	t := store.Txn{If: append([]store.Compare{{Key: key, Target: store.ModRevision, Revision: seen.revision}}, seen.era.Guard(layout)...)}
+	if next != seen.Registration {
 		t.Then = append(t.Then, with...)
 		t.Then = append(t.Then, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(next)})
 	}
@@ -85,17 +107,17 @@ func confirmRegistration(ctx context.Context, txn func(context.Context, store.Tx
 func retire(ctx context.Context, st store.Store, layout record.Layout, h lease.Holder, epoch uint64, word record.Audit) error {
 	key := layout.Holder(h)
 	for {
-		seen, revision, err := readRegistration(ctx, st.Txn, key)
+		seen, err := readRegistration(ctx, st.Txn, layout, key)
 		if err != nil || seen.Epoch != epoch || seen.Retired {
 			return err
 		}
-		next := seen
+		next := seen.Registration
 		next.Retired = true
-		word.Action, word.Subject, word.Before, word.After = "holders.retire", h.String(), seen, next
+		word.Action, word.Subject, word.Before, word.After = "holders.retire", h.String(), seen.Registration, next
 		audit := store.Op{
 			Kind: store.OpPut, Key: layout.Audit(word.UnixMs, fmt.Sprintf("%s-%v-%d", word.Action, h, epoch)), Value: record.Encode(word),
 		}
-		done, err := confirmRegistration(ctx, st.Txn, key, revision, seen, next, audit)
+		done, err := confirmRegistration(ctx, st.Txn, layout, key, seen, next, audit)
 		if err != nil || done {
 			return err
 		}

@@ -29,6 +29,7 @@ func (s adminService) Verify(ctx context.Context, _ *connect.Request[pb.VerifyRe
 type checker struct {
 	b    *Broker
 	v    *view
+	era  record.Cluster
 	resp *pb.VerifyResponse
 }
 
@@ -37,7 +38,11 @@ func (c *checker) report(format string, args ...any) {
 }
 
 func (c *checker) run() error {
-	err := c.v.each(c.b.layout.Policies(), func(kv store.KeyValue) error {
+	err := c.cluster()
+	if err != nil {
+		return err
+	}
+	err = c.v.each(c.b.layout.Policies(), func(kv store.KeyValue) error {
 		c.resp.Policies++
 		p, err := record.Decode[lease.Policy](kv)
 		if err != nil {
@@ -62,6 +67,9 @@ func (c *checker) run() error {
 			return nil
 		}
 		c.v.registrations[r.Holder()] = r
+		if g := lease.GenerationOf(r.Epoch); g > c.era.Generation {
+			c.report("holder %v is registered at epoch %d, of generation %d, which is still to come", r.Holder(), r.Epoch, g)
+		}
 		c.place(kv.Key, c.b.layout.Holder(r.Holder()))
 		return nil
 	})
@@ -74,6 +82,18 @@ func (c *checker) run() error {
 		}
 	}
 	return nil
+}
+
+// cluster checks that the generation in force was declared.
+func (c *checker) cluster() (err error) {
+	if c.era, err = c.v.era(); err != nil || c.era.Generation == 1 {
+		return err
+	}
+	kv, err := c.v.get(c.b.layout.Declaration(c.era.Generation))
+	if err == nil && kv == nil {
+		c.report("the cluster is in generation %d, whose declaration is not stored: its shards cannot be served", c.era.Generation)
+	}
+	return err
 }
 
 // place checks that a record is stored where what it says belongs.
@@ -117,8 +137,11 @@ func (c *checker) shard(id uint32) error {
 	grants := map[string]record.Grant{}
 	prefix := c.b.layout.Grants(id)
 	err = c.v.each(prefix, func(kv store.KeyValue) error {
-		c.resp.Grants++
 		g, err := record.Decode[record.Grant](kv)
+		if err == nil && c.earlier(g) {
+			return nil
+		}
+		c.resp.Grants++
 		if err != nil {
 			c.report("%v", err)
 			return nil
@@ -135,6 +158,9 @@ func (c *checker) shard(id uint32) error {
 		c.budget(head, kv, grants)
 		return nil
 	})
+	if err == nil {
+		err = c.templates(id, head)
+	}
 	for _, path := range slices.Sorted(maps.Keys(grants)) {
 		g := grants[path]
 		c.report("grant %s of budget %s/%s is not listed by its budget", g.ID, g.Account, g.Operation)
@@ -159,6 +185,8 @@ func (c *checker) grant(id uint32, head record.Head, path string, g record.Grant
 	switch {
 	case parsed.Shard != id:
 		c.report("grant %s is stored in shard %d", g.ID, id)
+	case parsed.Generation > c.era.Generation || lease.GenerationOf(g.Epoch) != parsed.Generation:
+		c.report("grant %s is of epoch %d, in generation %d of the cluster", g.ID, g.Epoch, c.era.Generation)
 	case parsed.Sequence >= head.NextGrant:
 		c.report("grant %s is above the shard's next grant %d: an ID could be used twice", g.ID, head.NextGrant)
 	case g.OpenedNs > head.ClockNs:
@@ -177,6 +205,13 @@ func (c *checker) budget(head record.Head, kv store.KeyValue, grants map[string]
 	b, err := record.Decode[record.Budget](kv)
 	if err != nil {
 		c.report("%v", err)
+		return
+	}
+	switch since := b.Since(); {
+	case since > c.era.Generation:
+		c.report("budget %s/%s was written by generation %d, which is still to come", b.Account, b.Operation, since)
+	case since < c.era.Generation:
+		c.before(kv.Key, b)
 		return
 	}
 	var own []record.Grant
@@ -198,4 +233,45 @@ func (c *checker) budget(head record.Head, kv store.KeyValue, grants map[string]
 	if b.UpdatedNs > head.ClockNs {
 		c.report("budget %s/%s was updated after the shard's clock", b.Account, b.Operation)
 	}
+}
+
+// earlier says that a restore was declared since the grant was opened: it is gone.
+func (c *checker) earlier(g record.Grant) bool {
+	id, err := lease.ParseGrantID(g.ID)
+	return err == nil && !id.IsZero() && id.Generation < c.era.Generation
+}
+
+// before counts a budget of before a restore, of which all is unknown until that
+// is attested.
+func (c *checker) before(at string, b record.Budget) {
+	id := lease.ShardOf(lease.Key{Account: b.Account, Operation: b.Operation}, c.b.cluster.Shards)
+	_, unknown, err := c.v.inForce(id, b)
+	if err != nil {
+		c.report("budget at %s: %v", at, err)
+	}
+	c.resp.ReservedTokens += unknown.GetOutstandingTokens()
+	c.resp.OrphanedTokens += unknown.GetOutstandingTokens()
+}
+
+// templates checks what budgets without a record have since a restore was
+// attested.
+func (c *checker) templates(id uint32, head record.Head) error {
+	return c.v.each(c.b.layout.Templates(id), func(kv store.KeyValue) error {
+		t, err := record.Decode[record.Budget](kv)
+		if err != nil {
+			c.report("%v", err)
+			return nil
+		}
+		if t.Since() < c.era.Generation {
+			return nil
+		}
+		c.place(kv.Key, c.b.layout.Template(id, t.Operation))
+		if _, err := t.Ledger(nil); err != nil {
+			c.report("template: %v", err)
+		}
+		if t.UpdatedNs > head.ClockNs {
+			c.report("the template of %s was updated after the shard's clock", t.Operation)
+		}
+		return nil
+	})
 }

@@ -21,14 +21,16 @@ type view struct {
 	ctx      context.Context //nolint:containedctx // a view lives for one request
 	revision int64
 
+	cluster       *record.Cluster
 	registrations map[lease.Holder]record.Registration
 	fences        map[uint32]map[lease.Holder]uint64
 	heads         map[uint32]record.Head
 	policies      map[string]lease.Policy
+	templates     map[string]record.Budget // by key
 }
 
 func (b *Broker) view(ctx context.Context) *view {
-	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}}
+	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}, templates: map[string]record.Budget{}}
 }
 
 // walk calls take for every key in [from, end), in order, until it says stop.
@@ -100,7 +102,8 @@ func (v *view) minEpoch(id uint32, h lease.Holder) (uint64, error) {
 			return 0, err
 		}
 	}
-	return max(v.registrations[h].Serves(), v.fences[id][h]), nil
+	cluster, err := v.era()
+	return max(v.registrations[h].Serves(), v.fences[id][h], lease.EpochFloor(cluster.Generation)), err
 }
 
 // head is the shard's head.
@@ -139,6 +142,10 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	if err != nil {
 		return nil, err
 	}
+	r, unknown, err := v.inForce(id, r)
+	if err != nil {
+		return nil, err
+	}
 	policy, err := v.policy(r)
 	if err != nil {
 		return nil, err
@@ -146,6 +153,13 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	budget := &pb.Budget{
 		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: shard.PolicyToWire(policy),
 		ReservedTokens: r.Reserved, Shard: id, UpdatedLedgerNs: r.UpdatedNs, Projected: true,
+	}
+	if unknown != nil {
+		budget.OrphanedTokens = unknown.GetOutstandingTokens()
+		if withGrants {
+			budget.Grants = append(budget.Grants, unknown)
+		}
+		return budget, nil
 	}
 	if err := v.addGrants(budget, r, withGrants); err != nil {
 		return nil, err

@@ -3,7 +3,8 @@
 // Everything is under one prefix, as JSON that an operator can read with
 // etcdctl:
 //
-//	cluster                                     Cluster: identity and number of shards
+//	cluster                                     Cluster: identity, number of shards, generation
+//	declarations/<generation>                   Declaration: a declared restore
 //	policies/<operation>                        Policy in force
 //	holders/<region>/<instance>                 Registration: the holder's newest epoch
 //	brokers/<id>                                Broker: a live broker (bound to its session)
@@ -12,10 +13,11 @@
 //	shards/<nnn>/budgets/<account>/<operation>  Budget: a ledger without its grants
 //	shards/<nnn>/grants/<region>/<instance>/<epoch>/<id>  Grant
 //	shards/<nnn>/fences/<region>/<instance>     Fence: which epochs the shard serves
+//	shards/<nnn>/templates/<operation>          Budget: what budgets without a record have
 //	audit/<time>-<what>                         Audit: what operators did
 //
 // Names in keys are path-escaped. A budget without a record is full, with
-// nothing out. Grants are plain keys, never bound to a session: expiry would
+// nothing out, in generation 1; see [Era] for the others. Grants are plain keys, never bound to a session: expiry would
 // delete a reservation (contract C3.5).
 //
 // Only the owner of a shard writes under shards/<nnn>/, in transactions that

@@ -30,6 +30,14 @@ func (l Layout) Prefix() string { return l.prefix }
 // Cluster is the key of the cluster record.
 func (l Layout) Cluster() string { return l.prefix + "cluster" }
 
+// Declarations is the prefix of the declared restores.
+func (l Layout) Declarations() string { return l.prefix + "declarations/" }
+
+// Declaration is the key of the restore that started the generation.
+func (l Layout) Declaration(generation uint32) string {
+	return fmt.Sprintf("%s%010d", l.Declarations(), generation)
+}
+
 // Policies is the prefix of all policies.
 func (l Layout) Policies() string { return l.prefix + "policies/" }
 
@@ -91,6 +99,15 @@ func GrantPath(h lease.Holder, epoch uint64, id lease.GrantID) string {
 	return holderPath(h) + "/" + epochPath(epoch) + "/" + id.String()
 }
 
+// Templates is the prefix of the shard's templates.
+func (l Layout) Templates(shard uint32) string { return l.Shard(shard) + "templates/" }
+
+// Template is the key of what the operation's budgets without a record have since
+// a restore was attested.
+func (l Layout) Template(shard uint32, operation string) string {
+	return l.Templates(shard) + url.PathEscape(operation)
+}
+
 // Fences is the prefix of the shard's fences.
 func (l Layout) Fences(shard uint32) string { return l.Shard(shard) + "fences/" }
 
@@ -112,5 +129,5 @@ func holderPath(h lease.Holder) string {
 	return url.PathEscape(h.Region) + "/" + url.PathEscape(h.Instance)
 }
 
-// epochPath keeps keys in order of epoch.
+// epochPath keeps the keys of a generation in order of epoch.
 func epochPath(epoch uint64) string { return fmt.Sprintf("%010d", epoch) }

@@ -13,12 +13,33 @@ import (
 // ErrUnreadable means that a stored record is not in the form of this package.
 var ErrUnreadable = errors.New("it was not written by this version of tokenlease; run `tokenlease verify` and keep the store as it is")
 
-// Cluster is the identity of a cluster, written once.
+// Cluster is the identity of a cluster. Only the declaration of a restore and its
+// attestation change it.
 type Cluster struct {
-	ID            string `json:"id"`
-	Shards        uint32 `json:"shards"`
-	Generation    uint32 `json:"generation"` // raised when a restore is declared
+	ID         string `json:"id"`
+	Shards     uint32 `json:"shards"`
+	Generation uint32 `json:"generation"` // raised when a restore is declared
+	// Attested is the generation of the last attestation. When it is the current
+	// one, every process of earlier generations has ended.
+	Attested      uint32 `json:"attested,omitempty"`
 	CreatedUnixMs int64  `json:"created_unix_ms"`
+}
+
+// Unknown says that a restore was declared, and that processes of earlier
+// generations may still run: every budget is unknown credit.
+func (c Cluster) Unknown() bool { return c.Generation > 1 && c.Attested != c.Generation }
+
+// Declaration is one declared restore.
+type Declaration struct {
+	Generation      uint32 `json:"generation"` // that it started
+	Replaced        uint32 `json:"replaced"`   // the generation before it, in the copy that was restored
+	Nonce           string `json:"nonce"`      // of the request: the same one declares once
+	UnixMs          int64  `json:"unix_ms"`
+	By              string `json:"by"`
+	Because         string `json:"because"`
+	AttestedUnixMs  int64  `json:"attested_unix_ms,omitempty"` // 0: not attested
+	AttestedBy      string `json:"attested_by,omitempty"`
+	AttestedBecause string `json:"attested_because,omitempty"`
 }
 
 // Registration is the newest epoch of one holder.
@@ -60,23 +81,25 @@ type Owner struct {
 // Head is rewritten by every commit of a shard, which compares its revision: so
 // commits form a chain.
 type Head struct {
-	ClockNs         int64  `json:"clock_ns"`   // ledger time of the commit
-	NextGrant       uint64 `json:"next_grant"` // sequence of the next grant ID, never reused
+	ClockNs         int64  `json:"clock_ns"`          // ledger time of the commit
+	NextGrant       uint64 `json:"next_grant"`        // sequence of the next grant ID, never reused
+	Cleared         uint32 `json:"cleared,omitempty"` // generation before which no grants are stored any more
 	CommittedUnixMs int64  `json:"committed_unix_ms"`
 }
 
 // Budget is a ledger without its grants, which have keys of their own.
 type Budget struct {
-	Account   string     `json:"account"`
-	Operation string     `json:"operation"`
-	Rule      lease.Rule `json:"rule"`
-	UpdatedNs int64      `json:"updated_ns"`
-	Available int64      `json:"available"`
-	Remainder int64      `json:"remainder,omitempty"`
-	Reserved  int64      `json:"reserved"`         // outstanding of all grants, for readers
-	Grants    []string   `json:"grants,omitempty"` // keys below the shard's grants/
-	Cut       int64      `json:"cut,omitempty"`    // what a lowered capacity hides of what was spent
-	CutForNs  int64      `json:"cut_for_ns,omitempty"`
+	Account    string     `json:"account"`
+	Operation  string     `json:"operation"`
+	Generation uint32     `json:"generation,omitempty"` // that wrote it; absent: 1
+	Rule       lease.Rule `json:"rule"`
+	UpdatedNs  int64      `json:"updated_ns"`
+	Available  int64      `json:"available"`
+	Remainder  int64      `json:"remainder,omitempty"`
+	Reserved   int64      `json:"reserved"`         // outstanding of all grants, for readers
+	Grants     []string   `json:"grants,omitempty"` // keys below the shard's grants/
+	Cut        int64      `json:"cut,omitempty"`    // what a lowered capacity hides of what was spent
+	CutForNs   int64      `json:"cut_for_ns,omitempty"`
 }
 
 // Grant is one grant.
@@ -116,6 +139,18 @@ type Audit struct {
 	Subject string `json:"subject"`
 	Before  any    `json:"before,omitempty"`
 	After   any    `json:"after,omitempty"`
+}
+
+// Since is the generation that wrote the record.
+func (b Budget) Since() uint32 { return max(1, b.Generation) }
+
+// In is the record as the generation writes it.
+func (b Budget) In(generation uint32) Budget {
+	b.Generation = 0
+	if generation > 1 {
+		b.Generation = generation
+	}
+	return b
 }
 
 // FromLedger splits a ledger into its record; its grants are recorded apart.

@@ -107,6 +107,10 @@ func (j *syncJob) account(s *Shard, b *batch, a *accounting) bool {
 		a.started = true
 		j.steps++
 	}
+	if s.era.Fences(epoch) {
+		a.answer.Applied = true // its grants are gone, and what they had out is unknown
+		return true
+	}
 	prefix := s.cfg.Layout.GrantsOfEpoch(s.cfg.ID, j.holder, epoch)
 	for {
 		if !a.pager.load(b, prefix, pageSize) {
@@ -152,6 +156,9 @@ func (j *syncJob) startAccount(s *Shard, b *batch, f *fence, a *accounting) (pro
 	case pb.AccountSource_ACCOUNT_SOURCE_JOURNAL:
 		if epoch >= j.req.GetEpoch() {
 			return false, fmt.Errorf("%w: a journal's account of epoch %d was sent by epoch %d", ErrInvalid, epoch, j.req.GetEpoch())
+		}
+		if s.era.Fences(epoch) {
+			return true, nil
 		}
 		if j.fenced {
 			return false, nil

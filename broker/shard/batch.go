@@ -28,8 +28,8 @@ type batch struct {
 	reads   []read
 	done    []job // answered after the commit
 	hints   []hint
-	setBack bool // a holder has seen a newer head
-	clock   bool // ledger time is to be stored, whatever else is
+	setBack error // a holder has seen what the store does not have
+	clock   bool  // ledger time is to be stored, whatever else is
 
 	firstRead int
 }
@@ -55,7 +55,7 @@ func (b *batch) full() bool {
 func (b *batch) writes() bool { return b.ops > 0 || b.clock }
 
 func (b *batch) empty() bool {
-	return !b.writes() && len(b.reads) == 0 && len(b.done) == 0 && !b.setBack
+	return !b.writes() && len(b.reads) == 0 && len(b.done) == 0 && b.setBack == nil
 }
 
 // read adds a read, and says false if it does not fit any more.
@@ -128,7 +128,7 @@ func (b *batch) charge(bytes int) {
 func (b *batch) txn(s *Shard) *store.Txn {
 	txn := &store.Txn{If: s.guard()}
 	if b.writes() {
-		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, CommittedUnixMs: s.moment.UnixMs}
+		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, Cleared: s.cleared, CommittedUnixMs: s.moment.UnixMs}
 		txn.Then = append(txn.Then, put(s.cfg.Layout.Head(s.cfg.ID), head))
 	}
 	for _, e := range b.entries {
@@ -149,7 +149,7 @@ func (b *batch) txn(s *Shard) *store.Txn {
 }
 
 func (b *batch) appendEntry(s *Shard, ops []store.Op, e *entry) []store.Op {
-	ops = append(ops, put(s.cfg.Layout.Budget(s.cfg.ID, e.key), record.FromLedger(&e.ledger)))
+	ops = append(ops, put(s.cfg.Layout.Budget(s.cfg.ID, e.key), record.FromLedger(&e.ledger).In(s.era.Generation)))
 	for _, id := range e.puts {
 		g := e.ledger.Grant(id)
 		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), record.FromGrant(e.key, *g, e.opened[g.ID])))

@@ -31,6 +31,9 @@ func (j *syncJob) runList(s *Shard, b *batch) bool {
 			return false
 		}
 		for _, r := range j.list.pager.page {
+			if s.era.Fences(r.Epoch) {
+				continue // of another history
+			}
 			j.resp.Grants = append(j.resp.Grants, GrantToWire(r, s.fence(j.holder).MinEpoch))
 		}
 		if !j.list.pager.more {

@@ -15,7 +15,8 @@ type entry struct {
 	key      lease.Key
 	known    bool // the store has been read: exists and recorded are right
 	exists   bool // ledger is set
-	recorded bool // the store has a record
+	recorded bool // the store has a record, of whatever generation
+	unknown  bool // the ledger stands for an earlier generation, and is never stored
 	reading  bool
 	err      error // the record is not usable
 	ledger   lease.Ledger
@@ -38,12 +39,13 @@ type fence struct {
 	dirty    bool
 }
 
-// guard is what every transaction of this owner compares.
+// guard is what every transaction of this owner compares: its ownership, its
+// place in the chain of commits, and the generation.
 func (s *Shard) guard() []store.Compare {
-	return []store.Compare{
+	return append([]store.Compare{
 		{Key: s.cfg.Layout.Owner(s.cfg.ID), Target: store.CreateRevision, Revision: s.cfg.OwnerRevision},
 		{Key: s.cfg.Layout.Head(s.cfg.ID), Target: store.ModRevision, Revision: s.headRevision},
-	}
+	}, s.era.Guard(s.cfg.Layout)...)
 }
 
 func rangeOp(prefix string) store.Op {
@@ -65,17 +67,19 @@ func (s *Shard) startClock(m Moment, stored lease.Time) {
 	s.now = max(s.now, stored, s.base.Add(m.Mono-s.origin))
 }
 
-// loadTxn reads the head, the fences and the policies, if this is still the
-// owner. It does not compare the head: it is what tells the head.
+// loadTxn reads the generation, the head, the fences, the templates and the
+// policies, if this is still the owner. It compares neither head nor generation:
+// it is what tells them.
 func (s *Shard) loadTxn() *store.Txn {
-	s.stalePolicies = false // what is hinted from now on is news again
+	s.stalePolicies, s.staleEra = false, false // what is hinted from now on is news again
 	return &store.Txn{
 		If: s.guard()[:1],
-		Then: []store.Op{
-			{Kind: store.OpGet, Key: s.cfg.Layout.Head(s.cfg.ID)},
+		Then: append(s.cfg.Layout.EraOps(),
+			store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Head(s.cfg.ID)},
 			rangeOp(s.cfg.Layout.Fences(s.cfg.ID)),
+			rangeOp(s.cfg.Layout.Templates(s.cfg.ID)),
 			s.policiesOp(),
-		},
+		),
 	}
 }
 
@@ -93,27 +97,40 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 		s.failAll(ErrNotOwner)
 		return
 	}
-	stored, err := s.takeHead(res.Results[0])
+	stored, err := s.takeAll(res.Results)
 	if err != nil {
 		s.log.Error("the shard cannot be served", "error", err)
 		return
 	}
-	if err := s.takeFences(res.Results[1]); err != nil {
-		s.log.Error("the shard cannot be served", "error", err)
-		return
-	}
-	if err := s.takePolicies(res.Results[2], false); err != nil {
-		s.log.Error("the shard cannot be served", "error", err)
+	s.stored, s.polled, s.beaten = m.Mono, m.Mono, m.Mono
+	if s.behind != nil {
+		s.state = setBack
 		return
 	}
 	s.startClock(m, stored)
-	s.stored, s.polled, s.beaten = m.Mono, m.Mono, m.Mono
 	s.state = serving
+	s.enterEra()
+}
+
+// takeAll takes what loadTxn has read, and tells the ledger time stored there.
+func (s *Shard) takeAll(results []store.OpResult) (stored lease.Time, err error) {
+	rest, err := s.takeEra(results)
+	if err != nil {
+		return 0, err
+	}
+	if stored, err = s.takeHead(rest[0]); err != nil {
+		return 0, err
+	}
+	if err := s.takeFences(rest[1]); err != nil {
+		return 0, err
+	}
+	s.takeTemplates(rest[2])
+	return stored, s.takePolicies(rest[3], false)
 }
 
 // takeHead takes the place in the chain, and tells the ledger time stored there.
 func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
-	s.headRevision, s.nextGrant = 0, 1
+	s.headRevision, s.nextGrant, s.cleared = 0, 1, 0
 	if len(r.KVs) == 0 {
 		return 0, nil
 	}
@@ -121,7 +138,7 @@ func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.headRevision, s.nextGrant = r.KVs[0].ModRevision, head.NextGrant
+	s.headRevision, s.nextGrant, s.cleared = r.KVs[0].ModRevision, head.NextGrant, head.Cleared
 	return lease.Time(head.ClockNs), nil
 }
 
@@ -132,6 +149,7 @@ func (s *Shard) takeFences(r store.OpResult) error {
 			return err
 		}
 		f := stored.Fence()
+		f.Raise(s.era.Floor())
 		s.fences[f.Holder] = &fence{Fence: f}
 	}
 	return nil
@@ -156,6 +174,7 @@ func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
 	if !spread {
 		return nil
 	}
+	s.followPolicies()
 	for _, e := range s.order {
 		if p, ok := policies[e.key.Operation]; ok && e.exists && e.ledger.Rule.Version < p.Rule.Version {
 			s.queue = append(s.queue, &installJob{entry: e})
@@ -165,11 +184,12 @@ func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
 	return nil
 }
 
-// fence is the holder's fence, an empty one at first contact.
+// fence is the holder's fence, an empty one at first contact. Whatever is stored,
+// it fences the epochs of earlier generations.
 func (s *Shard) fence(h lease.Holder) *fence {
 	f := s.fences[h]
 	if f == nil {
-		f = &fence{Fence: lease.Fence{Holder: h}}
+		f = &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}
 		s.fences[h] = f
 	}
 	return f
@@ -213,6 +233,10 @@ func (s *Shard) readEntry(e *entry, b *batch) {
 		if err != nil {
 			e.err = fmt.Errorf("%w: %w", ErrRecord, err)
 			return err
+		}
+		if stored.Since() != s.era.Generation {
+			e.known, e.recorded = true, true // what it says is of another life: see start
+			return nil
 		}
 		e.loading = &stored
 		return s.assemble(e)

@@ -47,7 +47,7 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 	}
 	pol, ruled := s.policies[e.key.Operation]
 	if !e.exists && ruled {
-		e.ledger, e.exists = lease.NewLedger(e.key, pol.Rule, s.now), true
+		s.start(e, pol)
 	}
 	if !e.exists {
 		answer.Shortage = pb.Shortage_SHORTAGE_NO_POLICY
@@ -124,6 +124,10 @@ func (s *Shard) install(e *entry, pol policy, b *batch) bool {
 	if pol.Rule.Version <= e.ledger.Rule.Version {
 		return false
 	}
+	if e.unknown {
+		s.start(e, pol) // all of the new capacity is unknown
+		return false
+	}
 	if err := e.ledger.Install(s.now, pol.Rule); err != nil {
 		s.log.Error("a policy cannot be installed", "error", err)
 		return false
@@ -196,7 +200,7 @@ func wanted(r *pb.BudgetReport, defaultCost int64) (want, need int64) {
 func (s *Shard) grant(b *batch, e *entry, holder lease.Holder, epoch, sequence uint64, add int64) {
 	var err error
 	live := e.ledger.Live(holder, epoch)
-	id := lease.GrantID{Generation: s.cfg.Generation, Shard: s.cfg.ID, Sequence: s.nextGrant}
+	id := lease.GrantID{Generation: s.era.Generation, Shard: s.cfg.ID, Sequence: s.nextGrant}
 	if live == nil {
 		s.nextGrant++
 		err = e.ledger.Open(s.now, id, holder, epoch, add)
@@ -238,6 +242,9 @@ func (j *syncJob) shortage(s *Shard, e *entry, answer *pb.BudgetAnswer, held int
 		d.since = s.moment.Mono
 	}
 	answer.Shortage, j.short = pb.Shortage_SHORTAGE_EXHAUSTED, true
+	if e.unknown {
+		return // until the restore is attested, which no refill brings nearer
+	}
 	if answer.GetLevelTokens() >= d.need {
 		answer.Shortage = pb.Shortage_SHORTAGE_RECALLING // unless refill is quicker
 	}

@@ -73,7 +73,7 @@ func (j *resolveJob) run(s *Shard, b *batch) progress {
 		return complete
 	}
 	var g *lease.Grant
-	if e.exists {
+	if e.exists && !e.unknown {
 		g = e.ledger.Grant(j.what.GrantID)
 	}
 	if g == nil {

@@ -28,8 +28,11 @@ func (j *scanJob) run(s *Shard, b *batch) progress {
 	}
 	loaded := true
 	for _, key := range j.idle {
-		if _, ok := s.entry(key, b); !ok {
+		e, ok := s.entry(key, b)
+		if !ok {
 			loaded = false
+		} else if pol, ruled := s.policies[key.Operation]; ruled && e.err == nil && !e.exists && e.recorded {
+			s.start(e, pol) // the record of an earlier generation
 		}
 	}
 	if !loaded {
@@ -53,7 +56,7 @@ func (j *scanJob) readPage(s *Shard, b *batch) bool {
 				continue // told when somebody asks for it
 			}
 			k := lease.Key{Account: stored.Account, Operation: stored.Operation}
-			if s.ledgers[k] == nil && len(stored.Grants) == 0 && s.filled(stored) {
+			if s.ledgers[k] == nil && s.filled(stored) {
 				j.idle = append(j.idle, k)
 			}
 		}
@@ -61,8 +64,14 @@ func (j *scanJob) readPage(s *Shard, b *batch) bool {
 	})
 }
 
-// filled says that refill must have filled the budget by now.
+// filled says that nothing is out and refill must have filled the budget by now.
 func (s *Shard) filled(b record.Budget) bool {
+	if b.Since() != s.era.Generation {
+		return s.fullWithout(b.Operation)
+	}
+	if len(b.Grants) > 0 {
+		return false
+	}
 	l, err := b.Ledger(nil)
 	if err != nil {
 		return false

@@ -20,7 +20,7 @@ var (
 	ErrUncertain = errors.New("shard: the outcome of the commit is unknown; ask again")
 	// ErrSetBack means that somebody has seen a newer state of the shard than
 	// the store has: the store was restored from an older copy.
-	ErrSetBack = errors.New("shard: the store is older than what holders have seen; it was restored from a copy, and nothing more is granted from it")
+	ErrSetBack = errors.New("shard: the store is older than what holders have seen: it was restored from a copy, and nothing more is granted from it; run `tokenlease restore declare`")
 	// ErrCanceled means that the caller gave up.
 	ErrCanceled = errors.New("shard: canceled by the caller")
 	// ErrRecord means that a stored record cannot be read or breaks an invariant.
@@ -30,7 +30,7 @@ var (
 // Config of a shard. Zero durations take the defaults.
 type Config struct {
 	ID         uint32
-	Generation uint32 // of the cluster: the first part of new grant IDs
+	Generation uint32 // of a store without a cluster record. Default 1
 	Layout     record.Layout
 	// OwnerRevision is the create revision of the ownership key that this owner
 	// holds.
@@ -58,7 +58,7 @@ const (
 	loading state = iota // reads before it serves
 	serving
 	lost    // another broker owns the shard
-	setBack // the store is older than what holders have seen
+	setBack // the store is older than what holders have seen, and its restore not declared
 )
 
 // Shard is the state of one shard at its owner. It belongs to one goroutine.
@@ -66,6 +66,11 @@ type Shard struct {
 	cfg   Config
 	log   *slog.Logger
 	state state
+
+	era      record.Era // that was read last; every transaction compares it
+	staleEra bool
+	behind   error  // the store is set back in this generation; nil: not known to be
+	cleared  uint32 // as in the head
 
 	headRevision int64 // revision of the last commit
 	nextGrant    uint64
@@ -86,6 +91,8 @@ type Shard struct {
 	scanning      bool   // a scanJob is on its way
 	scanned       string // where the next scan starts; empty: from the first budget
 	fences        map[lease.Holder]*fence
+	templates     map[string]*lease.Ledger // by operation; see start
+	unwritten     []string                 // templates that are not stored as they are
 
 	queue  []job
 	woken  []job
@@ -157,14 +164,15 @@ func (s *Shard) forget() {
 	s.order, s.swept = nil, 0
 	s.scanning = false
 	s.fences = map[lease.Holder]*fence{}
+	s.templates, s.unwritten = map[string]*lease.Ledger{}, nil
 }
 
 // Lost says that another broker owns the shard: it commits nothing any more.
 func (s *Shard) Lost() bool { return s.state == lost }
 
 // SetBack says that the store was found to be older than what holders have
-// seen.
-func (s *Shard) SetBack() bool { return s.state == setBack }
+// seen, and that no restore was declared since.
+func (s *Shard) SetBack() bool { return s.behind != nil }
 
 // Serving says that the shard has been read and takes requests.
 func (s *Shard) Serving() bool { return s.state == serving }
@@ -174,6 +182,9 @@ func (s *Shard) Stats() Stats { return s.stats }
 
 // PoliciesChanged hints that policies may have changed: they are read again.
 func (s *Shard) PoliciesChanged() { s.stalePolicies = true }
+
+// ClusterChanged hints that a restore may have been declared or attested.
+func (s *Shard) ClusterChanged() { s.staleEra = true }
 
 // HolderChanged hints that the holder may have registered again.
 func (s *Shard) HolderChanged(h lease.Holder) {
@@ -214,7 +225,10 @@ func (s *Shard) Waiting() int { return len(s.queue) + len(s.woken) + len(s.parke
 // WakeAt is the moment, on the monotonic clock, at which Next has something to
 // do though nothing has been submitted; ok is false for none.
 func (s *Shard) WakeAt() (at time.Duration, ok bool) {
-	if s.state != serving {
+	switch s.state {
+	case setBack:
+		return s.polled + pollEvery, true
+	case loading, lost:
 		return 0, false
 	}
 	for _, j := range s.parked {
@@ -244,11 +258,17 @@ func (s *Shard) Next(m Moment) *store.Txn {
 		s.failAll(ErrNotOwner)
 		return nil
 	case setBack:
-		s.failAll(ErrSetBack)
+		if s.staleEra || m.Mono-s.polled >= pollEvery {
+			s.state = loading // a restore may have been declared
+			return s.loadTxn()
+		}
+		s.failAll(s.behind)
 		return nil
 	}
 	b := s.newBatch()
 	s.beat(b)
+	s.checkEra(b)
+	s.writeTemplates(b)
 	s.wakeParked(m)
 	s.runQueue(b)
 	s.sweep(b)
@@ -323,12 +343,12 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 	} else {
 		s.stats.Reads++
 	}
-	if b.setBack {
+	if b.setBack != nil {
 		s.stats.Evidence++
-		s.log.Error("the store is older than what a holder has seen: it was restored from a copy; nothing more is granted from this shard")
-		s.state = setBack
-		s.failJobs(b.done, ErrSetBack)
-		s.failAll(ErrSetBack)
+		s.log.Error("nothing more is granted from this shard", "error", b.setBack)
+		s.state, s.behind = setBack, b.setBack
+		s.failJobs(b.done, s.behind)
+		s.failAll(s.behind)
 		return
 	}
 	b.clean()

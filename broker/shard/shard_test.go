@@ -15,7 +15,8 @@ import (
 
 var errUnknown = errors.New("deadline exceeded")
 
-// Every transaction compares the ownership; all but the first the head as well.
+// Every transaction compares the ownership; all but the first the head and the
+// generation as well.
 func TestEveryTransactionIsGuarded(t *testing.T) {
 	r := newRig(t)
 	first, _ := r.send(asking(eu, "acme", 1, 10))
@@ -25,7 +26,8 @@ func TestEveryTransactionIsGuarded(t *testing.T) {
 	first.requireOne(t)
 	again.requireOne(t)
 	for i, txn := range r.txns {
-		guards := len(txn.If) == 2 && txn.If[1].Key == layout.Head(0) && txn.If[1].Target == store.ModRevision
+		guards := len(txn.If) == 3 && txn.If[1].Key == layout.Head(0) && txn.If[1].Target == store.ModRevision &&
+			txn.If[2].Key == layout.Cluster() && txn.If[2].Target == store.ModRevision
 		if i == 0 {
 			guards = len(txn.If) == 1
 		}

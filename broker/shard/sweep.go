@@ -45,7 +45,7 @@ func (s *Shard) idle(e *entry) bool {
 // dropFull drops the record of an idle budget that is full with nothing out, and
 // says false when the batch has no room for that.
 func (s *Shard) dropFull(e *entry, b *batch) bool {
-	if !e.exists || !e.recorded {
+	if !e.exists || !e.recorded || e.unknown {
 		return true
 	}
 	if pol, ok := s.policies[e.key.Operation]; ok && pol.Rule.Version > e.ledger.Rule.Version {
@@ -57,7 +57,7 @@ func (s *Shard) dropFull(e *entry, b *batch) bool {
 		return false
 	}
 	e.ledger.Advance(s.now)
-	if !e.ledger.Full() {
+	if !e.ledger.Full() || !s.fullWithout(e.key.Operation) {
 		return true
 	}
 	if b.full() {

@@ -125,20 +125,27 @@ func (j *syncJob) admit(s *Shard, b *batch) bool {
 	if b.full() {
 		return false
 	}
+	f, epoch := s.fence(j.holder), j.req.GetEpoch()
+	if s.era.Fences(epoch) { // whatever it has seen is of another history
+		j.fenced, j.gave = true, true
+		j.resp.Fenced, j.resp.CurrentEpoch = true, f.MinEpoch
+		j.admitted = true
+		j.steps++
+		return true
+	}
 	if j.req.GetHighestHead() > s.headRevision {
-		b.setBack = true // if this is the owner, which the commit will tell
+		b.setBack = ErrSetBack // if this is the owner, which the commit will tell
 		j.err = ErrSetBack
 		return false
 	}
-	f, epoch := s.fence(j.holder), j.req.GetEpoch()
 	if !f.Fences(epoch) && f.verified != epoch {
 		if j.reg == nil {
 			j.lookUp(s, b, j.holder, &j.err)
 			return false
 		}
 		if j.reg.Epoch < epoch {
-			b.setBack = true // the epoch was given out, and the store does not know it
-			j.err = ErrSetBack
+			b.setBack = s.unheardOf(epoch) // it was given out, and the store does not know it
+			j.err = b.setBack
 			return false
 		}
 		s.raise(f, max(epoch, j.reg.Serves()), b)

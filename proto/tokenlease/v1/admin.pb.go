@@ -1232,6 +1232,479 @@ func (x *VerifyResponse) GetOrphanedTokens() int64 {
 	return 0
 }
 
+// Restore is one declared restore of the store.
+type Restore struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// generation that it started, drawn above the one before.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// replaced_generation is the one before it.
+	ReplacedGeneration uint32 `protobuf:"varint,2,opt,name=replaced_generation,json=replacedGeneration,proto3" json:"replaced_generation,omitempty"`
+	// declared_unix_ms is when, by the broker's wall clock.
+	DeclaredUnixMs int64 `protobuf:"varint,3,opt,name=declared_unix_ms,json=declaredUnixMs,proto3" json:"declared_unix_ms,omitempty"`
+	// declared_by names the operator.
+	DeclaredBy string `protobuf:"bytes,4,opt,name=declared_by,json=declaredBy,proto3" json:"declared_by,omitempty"`
+	// because says why.
+	Because string `protobuf:"bytes,5,opt,name=because,proto3" json:"because,omitempty"`
+	// attested says that every process of earlier generations has ended.
+	Attested bool `protobuf:"varint,6,opt,name=attested,proto3" json:"attested,omitempty"`
+	// attested_unix_ms is when that was attested, by the broker's wall clock.
+	AttestedUnixMs int64 `protobuf:"varint,7,opt,name=attested_unix_ms,json=attestedUnixMs,proto3" json:"attested_unix_ms,omitempty"`
+	// attested_by names the operator.
+	AttestedBy string `protobuf:"bytes,8,opt,name=attested_by,json=attestedBy,proto3" json:"attested_by,omitempty"`
+	// attested_because says how the operator knows.
+	AttestedBecause string `protobuf:"bytes,9,opt,name=attested_because,json=attestedBecause,proto3" json:"attested_because,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Restore) Reset() {
+	*x = Restore{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Restore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Restore) ProtoMessage() {}
+
+func (x *Restore) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Restore.ProtoReflect.Descriptor instead.
+func (*Restore) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Restore) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Restore) GetReplacedGeneration() uint32 {
+	if x != nil {
+		return x.ReplacedGeneration
+	}
+	return 0
+}
+
+func (x *Restore) GetDeclaredUnixMs() int64 {
+	if x != nil {
+		return x.DeclaredUnixMs
+	}
+	return 0
+}
+
+func (x *Restore) GetDeclaredBy() string {
+	if x != nil {
+		return x.DeclaredBy
+	}
+	return ""
+}
+
+func (x *Restore) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *Restore) GetAttested() bool {
+	if x != nil {
+		return x.Attested
+	}
+	return false
+}
+
+func (x *Restore) GetAttestedUnixMs() int64 {
+	if x != nil {
+		return x.AttestedUnixMs
+	}
+	return 0
+}
+
+func (x *Restore) GetAttestedBy() string {
+	if x != nil {
+		return x.AttestedBy
+	}
+	return ""
+}
+
+func (x *Restore) GetAttestedBecause() string {
+	if x != nil {
+		return x.AttestedBecause
+	}
+	return ""
+}
+
+// ShowRestoreRequest has no fields yet.
+type ShowRestoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowRestoreRequest) Reset() {
+	*x = ShowRestoreRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowRestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowRestoreRequest) ProtoMessage() {}
+
+func (x *ShowRestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowRestoreRequest.ProtoReflect.Descriptor instead.
+func (*ShowRestoreRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+// ShowRestoreResponse tells where the cluster stands.
+type ShowRestoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// generation in force; 1 until a restore is declared.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// unknown says that a restore was declared and is not attested: nothing is
+	// granted.
+	Unknown bool `protobuf:"varint,2,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// restores that were declared, in order of generation.
+	Restores []*Restore `protobuf:"bytes,3,rep,name=restores,proto3" json:"restores,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowRestoreResponse) Reset() {
+	*x = ShowRestoreResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowRestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowRestoreResponse) ProtoMessage() {}
+
+func (x *ShowRestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowRestoreResponse.ProtoReflect.Descriptor instead.
+func (*ShowRestoreResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ShowRestoreResponse) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *ShowRestoreResponse) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *ShowRestoreResponse) GetRestores() []*Restore {
+	if x != nil {
+		return x.Restores
+	}
+	return nil
+}
+
+func (x *ShowRestoreResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// DeclareRestoreRequest is a declaration.
+type DeclareRestoreRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// replaced_generation is the generation in force, 1 or more: if another is,
+	// the request changes nothing.
+	ReplacedGeneration uint32 `protobuf:"varint,1,opt,name=replaced_generation,json=replacedGeneration,proto3" json:"replaced_generation,omitempty"`
+	// nonce is unique to this declaration, 16 to 64 bytes of letters and digits: a
+	// repeated request declares once.
+	Nonce string `protobuf:"bytes,2,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	// declared_by names the operator, 1 to 128 bytes without control characters.
+	DeclaredBy string `protobuf:"bytes,3,opt,name=declared_by,json=declaredBy,proto3" json:"declared_by,omitempty"`
+	// because says which copy was restored and why, 1 to 1,024 bytes without
+	// control characters.
+	Because string `protobuf:"bytes,4,opt,name=because,proto3" json:"because,omitempty"`
+	// above_generation, if not 0, is a generation that was in force before the
+	// restore and that the copy does not know of: the new one is above it.
+	AboveGeneration uint32 `protobuf:"varint,5,opt,name=above_generation,json=aboveGeneration,proto3" json:"above_generation,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *DeclareRestoreRequest) Reset() {
+	*x = DeclareRestoreRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclareRestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclareRestoreRequest) ProtoMessage() {}
+
+func (x *DeclareRestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclareRestoreRequest.ProtoReflect.Descriptor instead.
+func (*DeclareRestoreRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeclareRestoreRequest) GetReplacedGeneration() uint32 {
+	if x != nil {
+		return x.ReplacedGeneration
+	}
+	return 0
+}
+
+func (x *DeclareRestoreRequest) GetNonce() string {
+	if x != nil {
+		return x.Nonce
+	}
+	return ""
+}
+
+func (x *DeclareRestoreRequest) GetDeclaredBy() string {
+	if x != nil {
+		return x.DeclaredBy
+	}
+	return ""
+}
+
+func (x *DeclareRestoreRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *DeclareRestoreRequest) GetAboveGeneration() uint32 {
+	if x != nil {
+		return x.AboveGeneration
+	}
+	return 0
+}
+
+// DeclareRestoreResponse tells what was declared.
+type DeclareRestoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// restore as it is recorded.
+	Restore       *Restore `protobuf:"bytes,1,opt,name=restore,proto3" json:"restore,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclareRestoreResponse) Reset() {
+	*x = DeclareRestoreResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclareRestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclareRestoreResponse) ProtoMessage() {}
+
+func (x *DeclareRestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclareRestoreResponse.ProtoReflect.Descriptor instead.
+func (*DeclareRestoreResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DeclareRestoreResponse) GetRestore() *Restore {
+	if x != nil {
+		return x.Restore
+	}
+	return nil
+}
+
+// AttestRestoreRequest is an attestation.
+type AttestRestoreRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// generation in force, 2 or more: no process of an earlier one runs or can
+	// ever resume.
+	Generation uint32 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// attested_by names the operator, 1 to 128 bytes without control characters.
+	AttestedBy string `protobuf:"bytes,2,opt,name=attested_by,json=attestedBy,proto3" json:"attested_by,omitempty"`
+	// because says how the operator knows, 1 to 1,024 bytes without control
+	// characters.
+	Because       string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttestRestoreRequest) Reset() {
+	*x = AttestRestoreRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttestRestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttestRestoreRequest) ProtoMessage() {}
+
+func (x *AttestRestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttestRestoreRequest.ProtoReflect.Descriptor instead.
+func (*AttestRestoreRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AttestRestoreRequest) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *AttestRestoreRequest) GetAttestedBy() string {
+	if x != nil {
+		return x.AttestedBy
+	}
+	return ""
+}
+
+func (x *AttestRestoreRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+// AttestRestoreResponse tells what was attested.
+type AttestRestoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// restore as it is recorded.
+	Restore       *Restore `protobuf:"bytes,1,opt,name=restore,proto3" json:"restore,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttestRestoreResponse) Reset() {
+	*x = AttestRestoreResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttestRestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttestRestoreResponse) ProtoMessage() {}
+
+func (x *AttestRestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttestRestoreResponse.ProtoReflect.Descriptor instead.
+func (*AttestRestoreResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AttestRestoreResponse) GetRestore() *Restore {
+	if x != nil {
+		return x.Restore
+	}
+	return nil
+}
+
 var File_tokenlease_v1_admin_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_admin_proto_rawDesc = "" +
@@ -1314,7 +1787,47 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"violations\x18\x06 \x03(\tR\n" +
 	"violations\x12'\n" +
 	"\x0freserved_tokens\x18\a \x01(\x03R\x0ereservedTokens\x12'\n" +
-	"\x0forphaned_tokens\x18\b \x01(\x03R\x0eorphanedTokens2\xd1\x06\n" +
+	"\x0forphaned_tokens\x18\b \x01(\x03R\x0eorphanedTokens\"\xd1\x02\n" +
+	"\aRestore\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12/\n" +
+	"\x13replaced_generation\x18\x02 \x01(\rR\x12replacedGeneration\x12(\n" +
+	"\x10declared_unix_ms\x18\x03 \x01(\x03R\x0edeclaredUnixMs\x12\x1f\n" +
+	"\vdeclared_by\x18\x04 \x01(\tR\n" +
+	"declaredBy\x12\x18\n" +
+	"\abecause\x18\x05 \x01(\tR\abecause\x12\x1a\n" +
+	"\battested\x18\x06 \x01(\bR\battested\x12(\n" +
+	"\x10attested_unix_ms\x18\a \x01(\x03R\x0eattestedUnixMs\x12\x1f\n" +
+	"\vattested_by\x18\b \x01(\tR\n" +
+	"attestedBy\x12)\n" +
+	"\x10attested_because\x18\t \x01(\tR\x0fattestedBecause\"\x14\n" +
+	"\x12ShowRestoreRequest\"\x9f\x01\n" +
+	"\x13ShowRestoreResponse\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x18\n" +
+	"\aunknown\x18\x02 \x01(\bR\aunknown\x122\n" +
+	"\brestores\x18\x03 \x03(\v2\x16.tokenlease.v1.RestoreR\brestores\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\"\xc4\x01\n" +
+	"\x15DeclareRestoreRequest\x12/\n" +
+	"\x13replaced_generation\x18\x01 \x01(\rR\x12replacedGeneration\x12\x14\n" +
+	"\x05nonce\x18\x02 \x01(\tR\x05nonce\x12\x1f\n" +
+	"\vdeclared_by\x18\x03 \x01(\tR\n" +
+	"declaredBy\x12\x18\n" +
+	"\abecause\x18\x04 \x01(\tR\abecause\x12)\n" +
+	"\x10above_generation\x18\x05 \x01(\rR\x0faboveGeneration\"J\n" +
+	"\x16DeclareRestoreResponse\x120\n" +
+	"\arestore\x18\x01 \x01(\v2\x16.tokenlease.v1.RestoreR\arestore\"q\n" +
+	"\x14AttestRestoreRequest\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\rR\n" +
+	"generation\x12\x1f\n" +
+	"\vattested_by\x18\x02 \x01(\tR\n" +
+	"attestedBy\x12\x18\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\"I\n" +
+	"\x15AttestRestoreResponse\x120\n" +
+	"\arestore\x18\x01 \x01(\v2\x16.tokenlease.v1.RestoreR\arestore2\xe2\b\n" +
 	"\x05Admin\x12T\n" +
 	"\vListBudgets\x12!.tokenlease.v1.ListBudgetsRequest\x1a\".tokenlease.v1.ListBudgetsResponse\x12Q\n" +
 	"\n" +
@@ -1328,7 +1841,10 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\fResolveGrant\x12\".tokenlease.v1.ResolveGrantRequest\x1a#.tokenlease.v1.ResolveGrantResponse\x12Z\n" +
 	"\rApplyPolicies\x12#.tokenlease.v1.ApplyPoliciesRequest\x1a$.tokenlease.v1.ApplyPoliciesResponse\x12W\n" +
 	"\fListPolicies\x12\".tokenlease.v1.ListPoliciesRequest\x1a#.tokenlease.v1.ListPoliciesResponse\x12E\n" +
-	"\x06Verify\x12\x1c.tokenlease.v1.VerifyRequest\x1a\x1d.tokenlease.v1.VerifyResponseBCZAgithub.com/tokenlease/tokenlease/proto/tokenlease/v1;tokenleasev1b\x06proto3"
+	"\x06Verify\x12\x1c.tokenlease.v1.VerifyRequest\x1a\x1d.tokenlease.v1.VerifyResponse\x12T\n" +
+	"\vShowRestore\x12!.tokenlease.v1.ShowRestoreRequest\x1a\".tokenlease.v1.ShowRestoreResponse\x12]\n" +
+	"\x0eDeclareRestore\x12$.tokenlease.v1.DeclareRestoreRequest\x1a%.tokenlease.v1.DeclareRestoreResponse\x12Z\n" +
+	"\rAttestRestore\x12#.tokenlease.v1.AttestRestoreRequest\x1a$.tokenlease.v1.AttestRestoreResponseBCZAgithub.com/tokenlease/tokenlease/proto/tokenlease/v1;tokenleasev1b\x06proto3"
 
 var (
 	file_tokenlease_v1_admin_proto_rawDescOnce sync.Once
@@ -1342,76 +1858,92 @@ func file_tokenlease_v1_admin_proto_rawDescGZIP() []byte {
 	return file_tokenlease_v1_admin_proto_rawDescData
 }
 
-var file_tokenlease_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_tokenlease_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_tokenlease_v1_admin_proto_goTypes = []any{
-	(*ListBudgetsRequest)(nil),    // 0: tokenlease.v1.ListBudgetsRequest
-	(*ListBudgetsResponse)(nil),   // 1: tokenlease.v1.ListBudgetsResponse
-	(*ShowBudgetRequest)(nil),     // 2: tokenlease.v1.ShowBudgetRequest
-	(*ShowBudgetResponse)(nil),    // 3: tokenlease.v1.ShowBudgetResponse
-	(*ListGrantsRequest)(nil),     // 4: tokenlease.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil),    // 5: tokenlease.v1.ListGrantsResponse
-	(*ShowGrantRequest)(nil),      // 6: tokenlease.v1.ShowGrantRequest
-	(*ShowGrantResponse)(nil),     // 7: tokenlease.v1.ShowGrantResponse
-	(*ListHoldersRequest)(nil),    // 8: tokenlease.v1.ListHoldersRequest
-	(*ListHoldersResponse)(nil),   // 9: tokenlease.v1.ListHoldersResponse
-	(*ShowHolderRequest)(nil),     // 10: tokenlease.v1.ShowHolderRequest
-	(*ShowHolderResponse)(nil),    // 11: tokenlease.v1.ShowHolderResponse
-	(*ResolveGrantRequest)(nil),   // 12: tokenlease.v1.ResolveGrantRequest
-	(*ResolveGrantResponse)(nil),  // 13: tokenlease.v1.ResolveGrantResponse
-	(*ApplyPoliciesRequest)(nil),  // 14: tokenlease.v1.ApplyPoliciesRequest
-	(*ApplyPoliciesResponse)(nil), // 15: tokenlease.v1.ApplyPoliciesResponse
-	(*ListPoliciesRequest)(nil),   // 16: tokenlease.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),  // 17: tokenlease.v1.ListPoliciesResponse
-	(*VerifyRequest)(nil),         // 18: tokenlease.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 19: tokenlease.v1.VerifyResponse
-	(*Budget)(nil),                // 20: tokenlease.v1.Budget
-	(*BudgetKey)(nil),             // 21: tokenlease.v1.BudgetKey
-	(GrantState)(0),               // 22: tokenlease.v1.GrantState
-	(*Grant)(nil),                 // 23: tokenlease.v1.Grant
-	(*HolderStatus)(nil),          // 24: tokenlease.v1.HolderStatus
-	(*Holder)(nil),                // 25: tokenlease.v1.Holder
-	(*Policy)(nil),                // 26: tokenlease.v1.Policy
+	(*ListBudgetsRequest)(nil),     // 0: tokenlease.v1.ListBudgetsRequest
+	(*ListBudgetsResponse)(nil),    // 1: tokenlease.v1.ListBudgetsResponse
+	(*ShowBudgetRequest)(nil),      // 2: tokenlease.v1.ShowBudgetRequest
+	(*ShowBudgetResponse)(nil),     // 3: tokenlease.v1.ShowBudgetResponse
+	(*ListGrantsRequest)(nil),      // 4: tokenlease.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil),     // 5: tokenlease.v1.ListGrantsResponse
+	(*ShowGrantRequest)(nil),       // 6: tokenlease.v1.ShowGrantRequest
+	(*ShowGrantResponse)(nil),      // 7: tokenlease.v1.ShowGrantResponse
+	(*ListHoldersRequest)(nil),     // 8: tokenlease.v1.ListHoldersRequest
+	(*ListHoldersResponse)(nil),    // 9: tokenlease.v1.ListHoldersResponse
+	(*ShowHolderRequest)(nil),      // 10: tokenlease.v1.ShowHolderRequest
+	(*ShowHolderResponse)(nil),     // 11: tokenlease.v1.ShowHolderResponse
+	(*ResolveGrantRequest)(nil),    // 12: tokenlease.v1.ResolveGrantRequest
+	(*ResolveGrantResponse)(nil),   // 13: tokenlease.v1.ResolveGrantResponse
+	(*ApplyPoliciesRequest)(nil),   // 14: tokenlease.v1.ApplyPoliciesRequest
+	(*ApplyPoliciesResponse)(nil),  // 15: tokenlease.v1.ApplyPoliciesResponse
+	(*ListPoliciesRequest)(nil),    // 16: tokenlease.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),   // 17: tokenlease.v1.ListPoliciesResponse
+	(*VerifyRequest)(nil),          // 18: tokenlease.v1.VerifyRequest
+	(*VerifyResponse)(nil),         // 19: tokenlease.v1.VerifyResponse
+	(*Restore)(nil),                // 20: tokenlease.v1.Restore
+	(*ShowRestoreRequest)(nil),     // 21: tokenlease.v1.ShowRestoreRequest
+	(*ShowRestoreResponse)(nil),    // 22: tokenlease.v1.ShowRestoreResponse
+	(*DeclareRestoreRequest)(nil),  // 23: tokenlease.v1.DeclareRestoreRequest
+	(*DeclareRestoreResponse)(nil), // 24: tokenlease.v1.DeclareRestoreResponse
+	(*AttestRestoreRequest)(nil),   // 25: tokenlease.v1.AttestRestoreRequest
+	(*AttestRestoreResponse)(nil),  // 26: tokenlease.v1.AttestRestoreResponse
+	(*Budget)(nil),                 // 27: tokenlease.v1.Budget
+	(*BudgetKey)(nil),              // 28: tokenlease.v1.BudgetKey
+	(GrantState)(0),                // 29: tokenlease.v1.GrantState
+	(*Grant)(nil),                  // 30: tokenlease.v1.Grant
+	(*HolderStatus)(nil),           // 31: tokenlease.v1.HolderStatus
+	(*Holder)(nil),                 // 32: tokenlease.v1.Holder
+	(*Policy)(nil),                 // 33: tokenlease.v1.Policy
 }
 var file_tokenlease_v1_admin_proto_depIdxs = []int32{
-	20, // 0: tokenlease.v1.ListBudgetsResponse.budgets:type_name -> tokenlease.v1.Budget
-	21, // 1: tokenlease.v1.ShowBudgetRequest.key:type_name -> tokenlease.v1.BudgetKey
-	20, // 2: tokenlease.v1.ShowBudgetResponse.budget:type_name -> tokenlease.v1.Budget
-	22, // 3: tokenlease.v1.ListGrantsRequest.state:type_name -> tokenlease.v1.GrantState
-	23, // 4: tokenlease.v1.ListGrantsResponse.grants:type_name -> tokenlease.v1.Grant
-	23, // 5: tokenlease.v1.ShowGrantResponse.grant:type_name -> tokenlease.v1.Grant
-	24, // 6: tokenlease.v1.ListHoldersResponse.holders:type_name -> tokenlease.v1.HolderStatus
-	25, // 7: tokenlease.v1.ShowHolderRequest.holder:type_name -> tokenlease.v1.Holder
-	24, // 8: tokenlease.v1.ShowHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
-	23, // 9: tokenlease.v1.ShowHolderResponse.grants:type_name -> tokenlease.v1.Grant
-	23, // 10: tokenlease.v1.ResolveGrantResponse.grant:type_name -> tokenlease.v1.Grant
-	26, // 11: tokenlease.v1.ApplyPoliciesRequest.policies:type_name -> tokenlease.v1.Policy
-	26, // 12: tokenlease.v1.ApplyPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
-	26, // 13: tokenlease.v1.ListPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
-	0,  // 14: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
-	2,  // 15: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
-	4,  // 16: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
-	6,  // 17: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
-	8,  // 18: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
-	10, // 19: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
-	12, // 20: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
-	14, // 21: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
-	16, // 22: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
-	18, // 23: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
-	1,  // 24: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
-	3,  // 25: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
-	5,  // 26: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
-	7,  // 27: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
-	9,  // 28: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
-	11, // 29: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
-	13, // 30: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
-	15, // 31: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
-	17, // 32: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
-	19, // 33: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
-	24, // [24:34] is the sub-list for method output_type
-	14, // [14:24] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	27, // 0: tokenlease.v1.ListBudgetsResponse.budgets:type_name -> tokenlease.v1.Budget
+	28, // 1: tokenlease.v1.ShowBudgetRequest.key:type_name -> tokenlease.v1.BudgetKey
+	27, // 2: tokenlease.v1.ShowBudgetResponse.budget:type_name -> tokenlease.v1.Budget
+	29, // 3: tokenlease.v1.ListGrantsRequest.state:type_name -> tokenlease.v1.GrantState
+	30, // 4: tokenlease.v1.ListGrantsResponse.grants:type_name -> tokenlease.v1.Grant
+	30, // 5: tokenlease.v1.ShowGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	31, // 6: tokenlease.v1.ListHoldersResponse.holders:type_name -> tokenlease.v1.HolderStatus
+	32, // 7: tokenlease.v1.ShowHolderRequest.holder:type_name -> tokenlease.v1.Holder
+	31, // 8: tokenlease.v1.ShowHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
+	30, // 9: tokenlease.v1.ShowHolderResponse.grants:type_name -> tokenlease.v1.Grant
+	30, // 10: tokenlease.v1.ResolveGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	33, // 11: tokenlease.v1.ApplyPoliciesRequest.policies:type_name -> tokenlease.v1.Policy
+	33, // 12: tokenlease.v1.ApplyPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
+	33, // 13: tokenlease.v1.ListPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
+	20, // 14: tokenlease.v1.ShowRestoreResponse.restores:type_name -> tokenlease.v1.Restore
+	20, // 15: tokenlease.v1.DeclareRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	20, // 16: tokenlease.v1.AttestRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	0,  // 17: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
+	2,  // 18: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
+	4,  // 19: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
+	6,  // 20: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
+	8,  // 21: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
+	10, // 22: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
+	12, // 23: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
+	14, // 24: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
+	16, // 25: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
+	18, // 26: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
+	21, // 27: tokenlease.v1.Admin.ShowRestore:input_type -> tokenlease.v1.ShowRestoreRequest
+	23, // 28: tokenlease.v1.Admin.DeclareRestore:input_type -> tokenlease.v1.DeclareRestoreRequest
+	25, // 29: tokenlease.v1.Admin.AttestRestore:input_type -> tokenlease.v1.AttestRestoreRequest
+	1,  // 30: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
+	3,  // 31: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
+	5,  // 32: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
+	7,  // 33: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
+	9,  // 34: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
+	11, // 35: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
+	13, // 36: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
+	15, // 37: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
+	17, // 38: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
+	19, // 39: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
+	22, // 40: tokenlease.v1.Admin.ShowRestore:output_type -> tokenlease.v1.ShowRestoreResponse
+	24, // 41: tokenlease.v1.Admin.DeclareRestore:output_type -> tokenlease.v1.DeclareRestoreResponse
+	26, // 42: tokenlease.v1.Admin.AttestRestore:output_type -> tokenlease.v1.AttestRestoreResponse
+	30, // [30:43] is the sub-list for method output_type
+	17, // [17:30] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_admin_proto_init() }
@@ -1426,7 +1958,7 @@ func file_tokenlease_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tokenlease_v1_admin_proto_rawDesc), len(file_tokenlease_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

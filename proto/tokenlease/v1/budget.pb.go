@@ -794,8 +794,11 @@ type HolderStatus struct {
 	OrphanedGrants int64 `protobuf:"varint,8,opt,name=orphaned_grants,json=orphanedGrants,proto3" json:"orphaned_grants,omitempty"`
 	// orphaned_tokens is the outstanding credit of those.
 	OrphanedTokens int64 `protobuf:"varint,9,opt,name=orphaned_tokens,json=orphanedTokens,proto3" json:"orphaned_tokens,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// fenced says that this epoch is of before a declared restore: the holder has
+	// not started again since.
+	Fenced        bool `protobuf:"varint,10,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HolderStatus) Reset() {
@@ -891,6 +894,13 @@ func (x *HolderStatus) GetOrphanedTokens() int64 {
 	return 0
 }
 
+func (x *HolderStatus) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
 var File_tokenlease_v1_budget_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_budget_proto_rawDesc = "" +
@@ -941,7 +951,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x06grants\x18\x06 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12\x14\n" +
 	"\x05shard\x18\a \x01(\rR\x05shard\x12*\n" +
 	"\x11updated_ledger_ns\x18\b \x01(\x03R\x0fupdatedLedgerNs\x12\x1c\n" +
-	"\tprojected\x18\t \x01(\bR\tprojected\"\xdc\x02\n" +
+	"\tprojected\x18\t \x01(\bR\tprojected\"\xf4\x02\n" +
 	"\fHolderStatus\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -953,7 +963,9 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\vlive_tokens\x18\a \x01(\x03R\n" +
 	"liveTokens\x12'\n" +
 	"\x0forphaned_grants\x18\b \x01(\x03R\x0eorphanedGrants\x12'\n" +
-	"\x0forphaned_tokens\x18\t \x01(\x03R\x0eorphanedTokens*5\n" +
+	"\x0forphaned_tokens\x18\t \x01(\x03R\x0eorphanedTokens\x12\x16\n" +
+	"\x06fenced\x18\n" +
+	" \x01(\bR\x06fenced*5\n" +
 	"\aReclaim\x12\x17\n" +
 	"\x13RECLAIM_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rRECLAIM_PROOF\x10\x01*K\n" +

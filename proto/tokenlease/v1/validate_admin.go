@@ -103,6 +103,38 @@ func (m *ListPoliciesRequest) Validate() error { return nil }
 // Validate finds nothing: the request has no fields yet.
 func (m *VerifyRequest) Validate() error { return nil }
 
+// Validate finds nothing: the request has no fields yet.
+func (m *ShowRestoreRequest) Validate() error { return nil }
+
+// Validate checks that the declaration is complete. The error is a *FieldError.
+func (m *DeclareRestoreRequest) Validate() error { return asError(m.fault()) }
+
+func (m *DeclareRestoreRequest) fault() *FieldError {
+	if m.GetReplacedGeneration() == 0 {
+		return faultf("replaced_generation", "must be the generation in force, 1 or more")
+	}
+	if e := checkNonce("nonce", m.GetNonce()); e != nil {
+		return e
+	}
+	if e := checkSaid("declared_by", m.GetDeclaredBy(), MaxPersonBytes); e != nil {
+		return e
+	}
+	return checkSaid("because", m.GetBecause(), MaxBecauseBytes)
+}
+
+// Validate checks that the attestation is complete. The error is a *FieldError.
+func (m *AttestRestoreRequest) Validate() error { return asError(m.fault()) }
+
+func (m *AttestRestoreRequest) fault() *FieldError {
+	if m.GetGeneration() < 2 {
+		return faultf("generation", "must be one that a restore has started, 2 or more, is %d", m.GetGeneration())
+	}
+	if e := checkSaid("attested_by", m.GetAttestedBy(), MaxPersonBytes); e != nil {
+		return e
+	}
+	return checkSaid("because", m.GetBecause(), MaxBecauseBytes)
+}
+
 // selectionFault checks an optional account and operation.
 func selectionFault(account, operation string) *FieldError {
 	if e := checkText("account", account, 0, MaxAccountBytes); e != nil {

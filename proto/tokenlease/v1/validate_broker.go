@@ -25,13 +25,18 @@ func (m *RegisterRequest) fault() *FieldError {
 	if e := m.GetHolder().fault(); e != nil {
 		return e.within("holder")
 	}
-	nonce := m.GetStartNonce()
-	if e := checkLength("start_nonce", nonce, MinNonceBytes, MaxNonceBytes); e != nil {
+	return checkNonce("start_nonce", m.GetStartNonce())
+}
+
+// checkNonce holds what makes a request unique to letters and digits, enough of
+// them that nobody draws it twice.
+func checkNonce(field, nonce string) *FieldError {
+	if e := checkLength(field, nonce, MinNonceBytes, MaxNonceBytes); e != nil {
 		return e
 	}
 	for i := 0; i < len(nonce); i++ {
 		if !isAlphanumeric(nonce[i]) {
-			return faultf("start_nonce", "must be of letters and digits, has %q at byte %d", nonce[i], i)
+			return faultf(field, "must be of letters and digits, has %q at byte %d", nonce[i], i)
 		}
 	}
 	return nil

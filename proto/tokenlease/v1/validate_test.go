@@ -206,6 +206,13 @@ func TestCase29Invalid(t *testing.T) {
 		{&ResolveGrantRequest{GrantId: "g", Because: "b"}, "attested_by", "must have 1 to 128 bytes, has 0"},
 		{&ResolveGrantRequest{GrantId: "g", AttestedBy: "a"}, "because", "must have 1 to 1024 bytes, has 0"},
 		{&ResolveGrantRequest{AttestedBy: "a", Because: "b"}, "grant_id", "must have 1 to 128 bytes, has 0"},
+		{&DeclareRestoreRequest{Nonce: "0123456789abcdef", DeclaredBy: "a", Because: "b"}, "replaced_generation", "must be the generation in force, 1 or more"},
+		{&DeclareRestoreRequest{ReplacedGeneration: 1, Nonce: "short", DeclaredBy: "a", Because: "b"}, "nonce", "must have 16 to 64 bytes, has 5"},
+		{&DeclareRestoreRequest{ReplacedGeneration: 1, Nonce: "0123456789abcdef", Because: "b"}, "declared_by", "must have 1 to 128 bytes, has 0"},
+		{&DeclareRestoreRequest{ReplacedGeneration: 1, Nonce: "0123456789abcdef", DeclaredBy: "a", Because: " "}, "because", "must say something, has only blanks"},
+		{&AttestRestoreRequest{Generation: 1, AttestedBy: "a", Because: "b"}, "generation", "must be one that a restore has started, 2 or more, is 1"},
+		{&AttestRestoreRequest{Generation: 2, Because: "b"}, "attested_by", "must have 1 to 128 bytes, has 0"},
+		{&AttestRestoreRequest{Generation: 2, AttestedBy: "a"}, "because", "must have 1 to 1024 bytes, has 0"},
 	}
 	for _, test := range tests {
 		name := fmt.Sprintf("%s/%s/%.40s", test.in.ProtoReflect().Descriptor().Name(), test.field, test.problem)

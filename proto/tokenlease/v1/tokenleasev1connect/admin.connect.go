@@ -53,6 +53,12 @@ const (
 	AdminListPoliciesProcedure = "/tokenlease.v1.Admin/ListPolicies"
 	// AdminVerifyProcedure is the fully-qualified name of the Admin's Verify RPC.
 	AdminVerifyProcedure = "/tokenlease.v1.Admin/Verify"
+	// AdminShowRestoreProcedure is the fully-qualified name of the Admin's ShowRestore RPC.
+	AdminShowRestoreProcedure = "/tokenlease.v1.Admin/ShowRestore"
+	// AdminDeclareRestoreProcedure is the fully-qualified name of the Admin's DeclareRestore RPC.
+	AdminDeclareRestoreProcedure = "/tokenlease.v1.Admin/DeclareRestore"
+	// AdminAttestRestoreProcedure is the fully-qualified name of the Admin's AttestRestore RPC.
+	AdminAttestRestoreProcedure = "/tokenlease.v1.Admin/AttestRestore"
 )
 
 // AdminClient is a client for the tokenlease.v1.Admin service.
@@ -83,6 +89,21 @@ type AdminClient interface {
 	// Verify reads everything at one revision of the store and checks every
 	// invariant.
 	Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error)
+	// ShowRestore tells the generation in force and the restores that were
+	// declared.
+	ShowRestore(context.Context, *connect.Request[v1.ShowRestoreRequest]) (*connect.Response[v1.ShowRestoreResponse], error)
+	// DeclareRestore records that the store was restored from an older copy. It
+	// fences every earlier epoch and starts a new generation of epochs and grant
+	// IDs, in which all of every budget is reserved as unknown until the restore
+	// is attested. A repeated request declares once. Code failed_precondition:
+	// another generation is in force than the one to replace.
+	DeclareRestore(context.Context, *connect.Request[v1.DeclareRestoreRequest]) (*connect.Response[v1.DeclareRestoreResponse], error)
+	// AttestRestore records an operator's attestation that no process of an
+	// earlier generation runs or can ever resume. What they may have held counts
+	// as spent now, and comes back through refill alone. It is safe to repeat.
+	// Code failed_precondition: another generation is in force, or none was
+	// declared.
+	AttestRestore(context.Context, *connect.Request[v1.AttestRestoreRequest]) (*connect.Response[v1.AttestRestoreResponse], error)
 }
 
 // NewAdminClient constructs a client for the tokenlease.v1.Admin service. By default, it uses the
@@ -156,21 +177,42 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("Verify")),
 			connect.WithClientOptions(opts...),
 		),
+		showRestore: connect.NewClient[v1.ShowRestoreRequest, v1.ShowRestoreResponse](
+			httpClient,
+			baseURL+AdminShowRestoreProcedure,
+			connect.WithSchema(adminMethods.ByName("ShowRestore")),
+			connect.WithClientOptions(opts...),
+		),
+		declareRestore: connect.NewClient[v1.DeclareRestoreRequest, v1.DeclareRestoreResponse](
+			httpClient,
+			baseURL+AdminDeclareRestoreProcedure,
+			connect.WithSchema(adminMethods.ByName("DeclareRestore")),
+			connect.WithClientOptions(opts...),
+		),
+		attestRestore: connect.NewClient[v1.AttestRestoreRequest, v1.AttestRestoreResponse](
+			httpClient,
+			baseURL+AdminAttestRestoreProcedure,
+			connect.WithSchema(adminMethods.ByName("AttestRestore")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // adminClient implements AdminClient.
 type adminClient struct {
-	listBudgets   *connect.Client[v1.ListBudgetsRequest, v1.ListBudgetsResponse]
-	showBudget    *connect.Client[v1.ShowBudgetRequest, v1.ShowBudgetResponse]
-	listGrants    *connect.Client[v1.ListGrantsRequest, v1.ListGrantsResponse]
-	showGrant     *connect.Client[v1.ShowGrantRequest, v1.ShowGrantResponse]
-	listHolders   *connect.Client[v1.ListHoldersRequest, v1.ListHoldersResponse]
-	showHolder    *connect.Client[v1.ShowHolderRequest, v1.ShowHolderResponse]
-	resolveGrant  *connect.Client[v1.ResolveGrantRequest, v1.ResolveGrantResponse]
-	applyPolicies *connect.Client[v1.ApplyPoliciesRequest, v1.ApplyPoliciesResponse]
-	listPolicies  *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
-	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
+	listBudgets    *connect.Client[v1.ListBudgetsRequest, v1.ListBudgetsResponse]
+	showBudget     *connect.Client[v1.ShowBudgetRequest, v1.ShowBudgetResponse]
+	listGrants     *connect.Client[v1.ListGrantsRequest, v1.ListGrantsResponse]
+	showGrant      *connect.Client[v1.ShowGrantRequest, v1.ShowGrantResponse]
+	listHolders    *connect.Client[v1.ListHoldersRequest, v1.ListHoldersResponse]
+	showHolder     *connect.Client[v1.ShowHolderRequest, v1.ShowHolderResponse]
+	resolveGrant   *connect.Client[v1.ResolveGrantRequest, v1.ResolveGrantResponse]
+	applyPolicies  *connect.Client[v1.ApplyPoliciesRequest, v1.ApplyPoliciesResponse]
+	listPolicies   *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
+	verify         *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
+	showRestore    *connect.Client[v1.ShowRestoreRequest, v1.ShowRestoreResponse]
+	declareRestore *connect.Client[v1.DeclareRestoreRequest, v1.DeclareRestoreResponse]
+	attestRestore  *connect.Client[v1.AttestRestoreRequest, v1.AttestRestoreResponse]
 }
 
 // ListBudgets calls tokenlease.v1.Admin.ListBudgets.
@@ -223,6 +265,21 @@ func (c *adminClient) Verify(ctx context.Context, req *connect.Request[v1.Verify
 	return c.verify.CallUnary(ctx, req)
 }
 
+// ShowRestore calls tokenlease.v1.Admin.ShowRestore.
+func (c *adminClient) ShowRestore(ctx context.Context, req *connect.Request[v1.ShowRestoreRequest]) (*connect.Response[v1.ShowRestoreResponse], error) {
+	return c.showRestore.CallUnary(ctx, req)
+}
+
+// DeclareRestore calls tokenlease.v1.Admin.DeclareRestore.
+func (c *adminClient) DeclareRestore(ctx context.Context, req *connect.Request[v1.DeclareRestoreRequest]) (*connect.Response[v1.DeclareRestoreResponse], error) {
+	return c.declareRestore.CallUnary(ctx, req)
+}
+
+// AttestRestore calls tokenlease.v1.Admin.AttestRestore.
+func (c *adminClient) AttestRestore(ctx context.Context, req *connect.Request[v1.AttestRestoreRequest]) (*connect.Response[v1.AttestRestoreResponse], error) {
+	return c.attestRestore.CallUnary(ctx, req)
+}
+
 // AdminHandler is an implementation of the tokenlease.v1.Admin service.
 type AdminHandler interface {
 	// ListBudgets pages through budgets in order of shard, account, operation.
@@ -251,6 +308,21 @@ type AdminHandler interface {
 	// Verify reads everything at one revision of the store and checks every
 	// invariant.
 	Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error)
+	// ShowRestore tells the generation in force and the restores that were
+	// declared.
+	ShowRestore(context.Context, *connect.Request[v1.ShowRestoreRequest]) (*connect.Response[v1.ShowRestoreResponse], error)
+	// DeclareRestore records that the store was restored from an older copy. It
+	// fences every earlier epoch and starts a new generation of epochs and grant
+	// IDs, in which all of every budget is reserved as unknown until the restore
+	// is attested. A repeated request declares once. Code failed_precondition:
+	// another generation is in force than the one to replace.
+	DeclareRestore(context.Context, *connect.Request[v1.DeclareRestoreRequest]) (*connect.Response[v1.DeclareRestoreResponse], error)
+	// AttestRestore records an operator's attestation that no process of an
+	// earlier generation runs or can ever resume. What they may have held counts
+	// as spent now, and comes back through refill alone. It is safe to repeat.
+	// Code failed_precondition: another generation is in force, or none was
+	// declared.
+	AttestRestore(context.Context, *connect.Request[v1.AttestRestoreRequest]) (*connect.Response[v1.AttestRestoreResponse], error)
 }
 
 // NewAdminHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -320,6 +392,24 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("Verify")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminShowRestoreHandler := connect.NewUnaryHandler(
+		AdminShowRestoreProcedure,
+		svc.ShowRestore,
+		connect.WithSchema(adminMethods.ByName("ShowRestore")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminDeclareRestoreHandler := connect.NewUnaryHandler(
+		AdminDeclareRestoreProcedure,
+		svc.DeclareRestore,
+		connect.WithSchema(adminMethods.ByName("DeclareRestore")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminAttestRestoreHandler := connect.NewUnaryHandler(
+		AdminAttestRestoreProcedure,
+		svc.AttestRestore,
+		connect.WithSchema(adminMethods.ByName("AttestRestore")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/tokenlease.v1.Admin/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AdminListBudgetsProcedure:
@@ -342,6 +432,12 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminListPoliciesHandler.ServeHTTP(w, r)
 		case AdminVerifyProcedure:
 			adminVerifyHandler.ServeHTTP(w, r)
+		case AdminShowRestoreProcedure:
+			adminShowRestoreHandler.ServeHTTP(w, r)
+		case AdminDeclareRestoreProcedure:
+			adminDeclareRestoreHandler.ServeHTTP(w, r)
+		case AdminAttestRestoreProcedure:
+			adminAttestRestoreHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -389,4 +485,16 @@ func (UnimplementedAdminHandler) ListPolicies(context.Context, *connect.Request[
 
 func (UnimplementedAdminHandler) Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.Verify is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ShowRestore(context.Context, *connect.Request[v1.ShowRestoreRequest]) (*connect.Response[v1.ShowRestoreResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ShowRestore is not implemented"))
+}
+
+func (UnimplementedAdminHandler) DeclareRestore(context.Context, *connect.Request[v1.DeclareRestoreRequest]) (*connect.Response[v1.DeclareRestoreResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.DeclareRestore is not implemented"))
+}
+
+func (UnimplementedAdminHandler) AttestRestore(context.Context, *connect.Request[v1.AttestRestoreRequest]) (*connect.Response[v1.AttestRestoreResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.AttestRestore is not implemented"))
 }

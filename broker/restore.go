@@ -1,0 +1,219 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// Errors of declarations and attestations. Nothing was changed.
+var (
+	// ErrGeneration means that another generation is in force than the request
+	// names.
+	ErrGeneration = errors.New("broker: another generation is in force")
+	// ErrNoCluster means that the store has no cluster under the prefix.
+	ErrNoCluster = errors.New("broker: no cluster is stored there; check the etcd and the prefix")
+)
+
+// txnFunc runs one guarded transaction.
+type txnFunc = func(context.Context, store.Txn) (store.TxnResult, error)
+
+// maxStride is how far a generation may be above the one before.
+const maxStride = 1 << 16
+
+// DrawStride draws by how much a declaration raises the generation: 1 to 65,536.
+//
+// The next number would not do. A copy from before an earlier declaration does not
+// know of it, and the number would be given out twice: epochs and grants of one
+// history would be taken for those of another. Nothing that is left after such a
+// restore is sure to know which numbers were used, so they are drawn.
+func DrawStride() uint32 {
+	var b [2]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return 1 + uint32(binary.BigEndian.Uint16(b[:]))
+}
+
+// DeclareRestore records that the store was restored from an older copy, and
+// starts a new generation (contract C6). It is one transaction on the cluster
+// record, with its audit entry, which compares the generation as it was read:
+//
+//   - from then on no transaction of an earlier generation applies, be it a
+//     commit of a shard, a registration or an attestation, however late it comes:
+//     all of them compare their generation;
+//   - the same nonce declares once, so an attempt of unknown outcome is repeated;
+//   - a request that replaces another generation than the one in force changes
+//     nothing, so a late repetition fences nobody.
+//
+// stride draws by how much the generation is raised, as DrawStride does. Errors:
+// ErrGeneration, ErrNoCluster, record.ErrUnreadable; any other leaves the outcome
+// unknown.
+func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.DeclareRestoreRequest, unixMs int64, stride func() uint32) (*pb.Restore, error) {
+	for {
+		era, declared, err := readEra(ctx, txn, layout)
+		if err != nil {
+			return nil, err
+		}
+		same := func(d record.Declaration) bool { return d.Nonce == req.GetNonce() }
+		if at := slices.IndexFunc(declared, same); at >= 0 {
+			return restoreToWire(declared[at], era), nil
+		}
+		if era.Generation != req.GetReplacedGeneration() {
+			return nil, fmt.Errorf("%w: %d, where the declaration replaces %d; see `tokenlease restore status`", ErrGeneration, era.Generation, req.GetReplacedGeneration())
+		}
+		above, step := max(era.Generation, req.GetAboveGeneration()), max(1, stride())
+		if above > math.MaxUint32-step {
+			return nil, fmt.Errorf("%w: no generation is left above %d", ErrGeneration, above)
+		}
+		next := record.Declaration{
+			Generation: above + step, Replaced: era.Generation, Nonce: req.GetNonce(),
+			UnixMs: unixMs, By: req.GetDeclaredBy(), Because: req.GetBecause(),
+		}
+		cluster := era.Cluster
+		cluster.Generation = next.Generation
+		word := record.Audit{Action: "restore.declare", By: next.By, Because: next.Because}
+		done, err := changeEra(ctx, txn, layout, era, cluster, next, word, unixMs)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return restoreToWire(next, record.Era{Cluster: cluster}), nil
+		}
+	}
+}
+
+// AttestRestore records that every process of earlier generations has ended.
+// Whatever they held is spent or lost by then, so shards count it as spent from
+// the moment at which they read this. Errors: as DeclareRestore.
+func AttestRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.AttestRestoreRequest, unixMs int64) (*pb.Restore, error) {
+	for {
+		era, declared, err := readEra(ctx, txn, layout)
+		if err != nil {
+			return nil, err
+		}
+		current := func(d record.Declaration) bool { return d.Generation == era.Generation }
+		at := slices.IndexFunc(declared, current)
+		if at < 0 || era.Generation != req.GetGeneration() {
+			return nil, fmt.Errorf("%w: %d, where the attestation is of %d; see `tokenlease restore status`", ErrGeneration, era.Generation, req.GetGeneration())
+		}
+		next, cluster := declared[at], era.Cluster
+		if !era.Unknown() {
+			return restoreToWire(next, era), nil
+		}
+		cluster.Attested = era.Generation
+		next.AttestedUnixMs, next.AttestedBy, next.AttestedBecause = unixMs, req.GetAttestedBy(), req.GetBecause()
+		word := record.Audit{Action: "restore.attest", By: next.AttestedBy, Because: next.AttestedBecause}
+		done, err := changeEra(ctx, txn, layout, era, cluster, next, word, unixMs)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return restoreToWire(next, record.Era{Cluster: cluster}), nil
+		}
+	}
+}
+
+// ShowRestores tells the generation in force and what was declared. Errors: as
+// DeclareRestore.
+func ShowRestores(ctx context.Context, txn txnFunc, layout record.Layout) (*pb.ShowRestoreResponse, error) {
+	era, declared, err := readEra(ctx, txn, layout)
+	if err != nil {
+		return nil, err
+	}
+	resp := &pb.ShowRestoreResponse{Generation: era.Generation, Unknown: era.Unknown()}
+	for _, d := range declared {
+		resp.Restores = append(resp.Restores, restoreToWire(d, era))
+	}
+	return resp, nil
+}
+
+// readEra is the generation in force and all that were declared, in order.
+func readEra(ctx context.Context, txn txnFunc, layout record.Layout) (record.Era, []record.Declaration, error) {
+	res, err := txn(ctx, store.Txn{Then: layout.EraOps()})
+	if err != nil {
+		return record.Era{}, nil, fmt.Errorf("broker: the cluster record cannot be read: %w", err)
+	}
+	era, _, err := layout.TakeEra(res.Results)
+	if err != nil {
+		return era, nil, err
+	}
+	if era.Revision == 0 {
+		return era, nil, ErrNoCluster
+	}
+	var declared []record.Declaration
+	for _, kv := range res.Results[1].KVs {
+		d, err := record.Decode[record.Declaration](kv)
+		if err != nil {
+			return era, nil, err
+		}
+		declared = append(declared, d)
+	}
+	return era, declared, nil
+}
+
+// changeEra writes the cluster record, its declaration and the audit entry, if
+// the era is still the one that was read; false when it is not.
+func changeEra(ctx context.Context, txn txnFunc, layout record.Layout, era record.Era, next record.Cluster, why record.Declaration, word record.Audit, unixMs int64) (bool, error) {
+	word.UnixMs, word.Subject = unixMs, fmt.Sprintf("generation %d", next.Generation)
+	word.Before, word.After = era.Cluster, next
+	res, err := txn(ctx, store.Txn{
+		If: era.Guard(layout),
+		Then: []store.Op{
+			{Kind: store.OpPut, Key: layout.Cluster(), Value: record.Encode(next)},
+			{Kind: store.OpPut, Key: layout.Declaration(next.Generation), Value: record.Encode(why)},
+			{Kind: store.OpPut, Key: layout.Audit(unixMs, fmt.Sprintf("%s-%d", word.Action, next.Generation)), Value: record.Encode(word)},
+		},
+	})
+	if err != nil {
+		return false, fmt.Errorf("broker: it is not known whether the store took it; ask again, or see `tokenlease restore status`: %w", err)
+	}
+	return res.Succeeded, nil
+}
+
+func restoreToWire(d record.Declaration, era record.Era) *pb.Restore {
+	return &pb.Restore{
+		Generation: d.Generation, ReplacedGeneration: d.Replaced, DeclaredUnixMs: d.UnixMs, DeclaredBy: d.By, Because: d.Because,
+		Attested:       d.AttestedUnixMs != 0 || d.Generation == era.Attested,
+		AttestedUnixMs: d.AttestedUnixMs, AttestedBy: d.AttestedBy, AttestedBecause: d.AttestedBecause,
+	}
+}
+
+// ShowRestore implements tokenleasev1connect.AdminHandler.
+func (s adminService) ShowRestore(ctx context.Context, _ *connect.Request[pb.ShowRestoreRequest]) (*connect.Response[pb.ShowRestoreResponse], error) {
+	resp, err := ShowRestores(ctx, s.b.cfg.Store.Txn, s.b.layout)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return connect.NewResponse(resp), nil
+}
+
+// DeclareRestore implements tokenleasev1connect.AdminHandler.
+func (s adminService) DeclareRestore(ctx context.Context, req *connect.Request[pb.DeclareRestoreRequest]) (*connect.Response[pb.DeclareRestoreResponse], error) {
+	b := s.b
+	done, err := DeclareRestore(ctx, b.cfg.Store.Txn, b.layout, req.Msg, b.cfg.Clock.Now().UnixMilli(), DrawStride)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	b.cfg.Logger.Warn("a restore was declared: all earlier epochs are fenced, and nothing is granted until it is attested", "generation", done.GetGeneration(), "by", done.GetDeclaredBy())
+	return connect.NewResponse(&pb.DeclareRestoreResponse{Restore: done}), nil
+}
+
+// AttestRestore implements tokenleasev1connect.AdminHandler.
+func (s adminService) AttestRestore(ctx context.Context, req *connect.Request[pb.AttestRestoreRequest]) (*connect.Response[pb.AttestRestoreResponse], error) {
+	b := s.b
+	done, err := AttestRestore(ctx, b.cfg.Store.Txn, b.layout, req.Msg, b.cfg.Clock.Now().UnixMilli())
+	if err != nil {
+		return nil, wireError(err)
+	}
+	b.cfg.Logger.Warn("the restore is attested: what was unknown counts as spent, and comes back through refill", "generation", done.GetGeneration(), "by", done.GetAttestedBy())
+	return connect.NewResponse(&pb.AttestRestoreResponse{Restore: done}), nil
+}

@@ -1,0 +1,201 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+)
+
+// takeEra takes the generation, and returns the results that follow. What was
+// held against the store of an earlier generation is settled by the declaration.
+func (s *Shard) takeEra(results []store.OpResult) ([]store.OpResult, error) {
+	era, rest, err := s.cfg.Layout.TakeEra(results)
+	if err != nil {
+		return rest, err
+	}
+	if era.Revision == 0 {
+		era.Generation = max(1, s.cfg.Generation)
+	}
+	if s.behind != nil && era.Generation != s.era.Generation {
+		s.log.Info("the restore has been declared; the shard is served again", "generation", era.Generation)
+		s.behind = nil
+	}
+	s.era = era
+	return rest, nil
+}
+
+// enterEra begins to serve in the generation that was read.
+func (s *Shard) enterEra() {
+	for _, sub := range s.subs {
+		if s.era.Fences(sub.epoch) {
+			sub.notify(nil, true)
+		}
+	}
+	if s.era.Unknown() {
+		s.log.Warn("a restore was declared and is not attested: nothing is granted until then", "generation", s.era.Generation)
+		return
+	}
+	s.followPolicies()
+	if s.era.Generation > 1 && s.cleared != s.era.Generation {
+		s.queue = append(s.queue, &clearJob{})
+	}
+}
+
+// checkEra adds a read, whose guard tells whether the generation is still the
+// one that was read.
+func (s *Shard) checkEra(b *batch) {
+	if s.staleEra {
+		op := store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Cluster()}
+		s.staleEra = !b.read(op, func(store.OpResult) error { return nil })
+	}
+}
+
+// unheardOf is why an epoch that the store has not given out stops the shard.
+func (s *Shard) unheardOf(epoch uint64) error {
+	if g := lease.GenerationOf(epoch); g > s.era.Generation {
+		return fmt.Errorf("%w with --above %d: that generation was in force, and the copy is older", ErrSetBack, g)
+	}
+	return ErrSetBack
+}
+
+// start gives a budget that has no record of this generation its ledger.
+//
+// In generation 1 it is full: it has never been used, or was full when its record
+// was dropped. After a restore it may have been used in the time that was lost,
+// so its earlier life is unknown, and all of it is reserved, whatever an older
+// record says. That is derived anew whenever it is asked for and never stored, so
+// nothing can come to rest on it. Once the restore is attested the earlier life
+// counts as spent: from then on the budget has what refill earns, as its
+// operation's template tells.
+func (s *Shard) start(e *entry, pol policy) {
+	e.exists = true
+	switch template := s.templates[e.key.Operation]; {
+	case s.era.Generation == 1:
+		e.ledger = lease.NewLedger(e.key, pol.Rule, s.now)
+	case s.era.Unknown():
+		e.ledger, e.unknown = lease.NewUnknown(e.key, pol.Rule, s.now, s.era.Generation, s.cfg.ID), true
+	case template == nil:
+		e.ledger = lease.NewSpent(e.key, pol.Rule, s.now)
+	default:
+		e.ledger = template.Clone()
+		e.ledger.Key = e.key
+		e.ledger.Advance(s.now)
+	}
+}
+
+// fullWithout says that a budget of the operation is full without a record, so
+// that a full one may lose its own. (Dropped before, it would be worth less than
+// it was. It is never worth more: nothing is more than full, and a policy that is
+// raised later is installed in the template, where it mints nothing.)
+func (s *Shard) fullWithout(operation string) bool {
+	if s.era.Generation == 1 {
+		return true
+	}
+	template := s.templates[operation]
+	if template == nil || s.era.Unknown() {
+		return false
+	}
+	l := template.Clone()
+	l.Advance(s.now)
+	return l.Full() && l.Rule.Version == s.policies[operation].Rule.Version
+}
+
+// takeTemplates takes the templates of this generation.
+//
+// A template is the ledger of a budget that nobody uses: spent when this shard
+// took over the attestation, refilled since, with every new version of the policy
+// installed on what it has. Budgets without a record are copies of it. One that
+// is lost begins anew with nothing, which is never more.
+func (s *Shard) takeTemplates(r store.OpResult) {
+	for _, kv := range r.KVs {
+		stored, err := record.Decode[record.Budget](kv)
+		if err == nil && stored.Since() != s.era.Generation {
+			continue
+		}
+		var l lease.Ledger
+		if err == nil {
+			l, err = stored.Ledger(nil)
+		}
+		if err != nil {
+			s.log.Error("a template is not usable; unused budgets of its operation begin with nothing", "key", kv.Key, "error", err)
+			continue
+		}
+		s.templates[stored.Operation] = &l
+	}
+}
+
+// followPolicies brings the templates to the policies in force.
+func (s *Shard) followPolicies() {
+	if s.era.Generation == 1 || s.era.Unknown() {
+		return
+	}
+	for operation, pol := range s.policies {
+		switch l := s.templates[operation]; {
+		case l == nil:
+			fresh := lease.NewSpent(lease.Key{Operation: operation}, pol.Rule, s.now)
+			s.templates[operation] = &fresh
+		case pol.Rule.Version <= l.Rule.Version:
+			continue
+		default:
+			if err := l.Install(s.now, pol.Rule); err != nil {
+				continue // an older version, which was excluded
+			}
+		}
+		s.unwritten = append(s.unwritten, operation)
+	}
+	slices.Sort(s.unwritten)
+	s.unwritten = slices.Compact(s.unwritten)
+}
+
+// writeTemplates stores templates, as many as fit.
+func (s *Shard) writeTemplates(b *batch) {
+	for len(s.unwritten) > 0 && !b.full() {
+		operation := s.unwritten[0]
+		s.unwritten = s.unwritten[1:]
+		b.add(put(s.cfg.Layout.Template(s.cfg.ID, operation), record.FromLedger(s.templates[operation]).In(s.era.Generation)))
+	}
+}
+
+// clearJob deletes the grants of earlier generations, page by page, once their
+// end is attested. They are never read again: what they had out was reserved as
+// unknown, and counts as spent.
+type clearJob struct {
+	pager pager
+	at    int // next grant of the page
+	ended bool
+}
+
+func (j *clearJob) run(s *Shard, b *batch) progress {
+	prefix := s.cfg.Layout.Grants(s.cfg.ID)
+	for !j.ended {
+		if !j.pager.load(b, prefix, pageSize) {
+			return again
+		}
+		if j.pager.err != nil {
+			return complete // told when it was read; the next owner tries again
+		}
+		for ; j.at < len(j.pager.page); j.at++ {
+			g := j.pager.page[j.at]
+			id, err := lease.ParseGrantID(g.ID)
+			if err != nil || id.Generation >= s.era.Generation {
+				continue
+			}
+			if b.full() {
+				return again
+			}
+			path := record.GrantPath(lease.Holder{Region: g.Region, Instance: g.Instance}, g.Epoch, id)
+			b.add(store.Op{Kind: store.OpDelete, Key: prefix + path})
+		}
+		j.ended = !j.pager.more
+		j.pager.loaded, j.at = false, 0
+	}
+	s.cleared, b.clock = s.era.Generation, true
+	return complete
+}
+
+func (j *clearJob) finish(*Shard) {}
+func (j *clearJob) fail(error)    {}
+func (j *clearJob) restart() bool { return false }

@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/broker/store"
+	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+)
+
+// Records of before a declared restore are still stored for a while, and mean
+// nothing any more. This file has what the views show in their place.
+
+// era is the cluster record.
+func (v *view) era() (record.Cluster, error) {
+	if v.cluster != nil {
+		return *v.cluster, nil
+	}
+	cluster := record.Cluster{}
+	kv, err := v.get(v.b.layout.Cluster())
+	if err == nil && kv != nil {
+		cluster, err = record.Decode[record.Cluster](*kv)
+	}
+	if err != nil {
+		return cluster, err
+	}
+	cluster.Generation = max(1, cluster.Generation)
+	v.cluster = &cluster
+	return cluster, nil
+}
+
+// earlier says that the grant is of an earlier generation, and so is gone.
+func (v *view) earlier(g record.Grant) (bool, error) {
+	id, err := lease.ParseGrantID(g.ID)
+	if err != nil {
+		return false, err
+	}
+	cluster, err := v.era()
+	return !id.IsZero() && id.Generation < cluster.Generation, err
+}
+
+// inForce is the record of a budget as the generation in force has it. Of one of
+// before a restore that is not attested, all is unknown: one grant stands for it.
+// Once it is attested, the budget is like one without a record: it has what its
+// operation's template has.
+func (v *view) inForce(id uint32, r record.Budget) (record.Budget, *pb.Grant, error) {
+	cluster, err := v.era()
+	if err != nil || r.Since() >= cluster.Generation {
+		return r, nil, err
+	}
+	if _, err := v.policy(r); err != nil { // reads all of them
+		return r, nil, err
+	}
+	rule := r.Rule
+	if p, ok := v.policies[r.Operation]; ok {
+		rule = p.Rule
+	}
+	key := lease.Key{Account: r.Account, Operation: r.Operation}
+	if cluster.Unknown() {
+		l := lease.NewUnknown(key, rule, lease.Time(r.UpdatedNs), cluster.Generation, id)
+		g := record.FromGrant(key, l.Grants[0], 0)
+		return record.FromLedger(&l), shard.GrantToWire(g, g.Epoch+1), nil
+	}
+	l := lease.NewSpent(key, rule, 0)
+	template, err := v.template(id, r.Operation)
+	if err != nil || template.Since() != cluster.Generation {
+		head, headErr := v.head(id)
+		l.Updated = lease.Time(head.ClockNs)
+		return record.FromLedger(&l), nil, errors.Join(err, headErr)
+	}
+	template.Account = r.Account
+	return template, nil, nil
+}
+
+// template is the stored template of the operation, or none.
+func (v *view) template(id uint32, operation string) (record.Budget, error) {
+	at := v.b.layout.Template(id, operation)
+	known, ok := v.templates[at]
+	if ok {
+		return known, nil
+	}
+	kv, err := v.get(at)
+	if err == nil && kv != nil {
+		known, err = record.Decode[record.Budget](*kv)
+	}
+	if err == nil {
+		v.templates[at] = known
+	}
+	return known, err
+}
+
+// unrecorded says what it means that a budget has no record.
+func (v *view) unrecorded(key lease.Key) error {
+	cluster, err := v.era()
+	switch {
+	case err != nil:
+		return err
+	case cluster.Generation == 1:
+		return fmt.Errorf("no record of budget %s %s: it is full, with nothing out, or nobody has asked for it", key.Account, key.Operation)
+	case cluster.Unknown():
+		return fmt.Errorf("no record of budget %s %s: a restore was declared and is not attested, so all of it is reserved as unknown; see `tokenlease restore status`", key.Account, key.Operation)
+	}
+	return fmt.Errorf("no record of budget %s %s: nothing of it is out, and it has what refill has earned since the restore was attested; see `tokenlease restore status`", key.Account, key.Operation)
+}
+
+// listedGrant reads one record of the list of grants, which is nil where it is not
+// to be shown. While a restore is not attested, the list is of budgets: one grant
+// stands for each that the copy had a record of.
+func (v *view) listedGrant(kv store.KeyValue) (*pb.Grant, error) {
+	cluster, err := v.era()
+	if err != nil {
+		return nil, err
+	}
+	if cluster.Unknown() {
+		r, err := record.Decode[record.Budget](kv)
+		if err != nil {
+			return nil, err
+		}
+		key := lease.Key{Account: r.Account, Operation: r.Operation}
+		_, unknown, err := v.inForce(lease.ShardOf(key, v.b.cluster.Shards), r)
+		return unknown, err
+	}
+	r, err := record.Decode[record.Grant](kv)
+	if err != nil {
+		return nil, err
+	}
+	if earlier, err := v.earlier(r); err != nil || earlier {
+		return nil, err
+	}
+	return v.grant(r)
+}
+
+// grants is the prefix of what listedGrant reads.
+func (v *view) grants() (func(uint32) string, error) {
+	cluster, err := v.era()
+	if cluster.Unknown() {
+		return v.b.layout.Budgets, err
+	}
+	return v.b.layout.Grants, err
+}
