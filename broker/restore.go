@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -203,6 +204,7 @@ func (s adminService) DeclareRestore(ctx context.Context, req *connect.Request[p
 	if err != nil {
 		return nil, wireError(err)
 	}
+	b.ownership.each(func(s *shard.Shard, _ shard.Moment) { s.ClusterChanged() })
 	b.cfg.Logger.Warn("a restore was declared: all earlier epochs are fenced, and nothing is granted until it is attested", "generation", done.GetGeneration(), "by", done.GetDeclaredBy())
 	return connect.NewResponse(&pb.DeclareRestoreResponse{Restore: done}), nil
 }
@@ -214,6 +216,7 @@ func (s adminService) AttestRestore(ctx context.Context, req *connect.Request[pb
 	if err != nil {
 		return nil, wireError(err)
 	}
+	b.ownership.each(func(s *shard.Shard, _ shard.Moment) { s.ClusterChanged() })
 	b.cfg.Logger.Warn("the restore is attested: what was unknown counts as spent, and comes back through refill", "generation", done.GetGeneration(), "by", done.GetAttestedBy())
 	return connect.NewResponse(&pb.AttestRestoreResponse{Restore: done}), nil
 }
