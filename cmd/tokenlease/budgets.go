@@ -23,7 +23,8 @@ func (p *program) budgetsListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List budgets",
 		Long: `List the budgets that have a record, in order of shard, account and operation.
-A budget without a record is full, and nothing of it is out.
+A budget without a record is full, and nothing of it is out; after a restore see
+` + "`tokenlease restore status`" + `.
 
 AVAILABLE is what the broker may hand out now, RESERVED what regions may still
 spend, ORPHANED the part of that whose holder is gone without an account.`,

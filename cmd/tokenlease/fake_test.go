@@ -21,6 +21,7 @@ type fake struct {
 
 	mu       sync.Mutex
 	left     int64 // of the budget of 40 that acme has
+	restores []*tokenleasev1.Restore
 	policies []*tokenleasev1.Policy
 }
 
@@ -198,4 +199,37 @@ func (f *fake) Verify(context.Context, *connect.Request[tokenleasev1.VerifyReque
 		answer.Violations = []string{"budget acme report.create: available 23 + reserved 18 > capacity 40"}
 	}
 	return connect.NewResponse(answer), nil
+}
+
+// ShowRestore tells the restores that were declared.
+func (f *fake) ShowRestore(context.Context, *connect.Request[tokenleasev1.ShowRestoreRequest]) (*connect.Response[tokenleasev1.ShowRestoreResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := &tokenleasev1.ShowRestoreResponse{Generation: 1, Restores: f.restores, Revision: 76}
+	for _, r := range f.restores {
+		answer.Generation, answer.Unknown = r.GetGeneration(), !r.GetAttested()
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// DeclareRestore raises the generation by 6.
+func (f *fake) DeclareRestore(_ context.Context, req *connect.Request[tokenleasev1.DeclareRestoreRequest]) (*connect.Response[tokenleasev1.DeclareRestoreResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := req.Msg
+	r := &tokenleasev1.Restore{
+		Generation: max(m.GetReplacedGeneration(), m.GetAboveGeneration()) + 6, ReplacedGeneration: m.GetReplacedGeneration(),
+		DeclaredUnixMs: 1_790_000_000_123, DeclaredBy: m.GetDeclaredBy(), Because: m.GetBecause(),
+	}
+	f.restores = append(f.restores, r)
+	return connect.NewResponse(&tokenleasev1.DeclareRestoreResponse{Restore: r}), nil
+}
+
+// AttestRestore attests the last of them.
+func (f *fake) AttestRestore(_ context.Context, req *connect.Request[tokenleasev1.AttestRestoreRequest]) (*connect.Response[tokenleasev1.AttestRestoreResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.restores[len(f.restores)-1]
+	r.Attested, r.AttestedUnixMs, r.AttestedBy, r.AttestedBecause = true, 1_790_000_001_000, req.Msg.GetAttestedBy(), req.Msg.GetBecause()
+	return connect.NewResponse(&tokenleasev1.AttestRestoreResponse{Restore: r}), nil
 }

@@ -24,7 +24,10 @@ func (p *program) holdersListCommand() *cobra.Command {
 		Long: `List every limiter that ever registered, in order of region and instance.
 
 HEARD tells when a broker last recorded something of the holder, by the broker's
-wall clock. Silence proves nothing: what a silent holder has stays reserved.`,
+wall clock. Silence proves nothing: what a silent holder has stays reserved.
+
+A retired holder's epoch was attested to be gone. A fenced one is of before a
+declared restore: the limiter has not started again since.`,
 		Example: `  tokenlease holders list
   tokenlease holders list --region eu`,
 	}
@@ -74,7 +77,10 @@ func holderTable(holders []*tokenleasev1.HolderStatus) *table {
 	t := &table{heading: []string{"HOLDER", "EPOCH", "STATE", "GRANTS", "TOKENS", "ORPHANED-GRANTS", "ORPHANED-TOKENS", "REGISTERED", "HEARD"}}
 	for _, h := range holders {
 		state := "current"
-		if h.GetRetired() {
+		switch {
+		case h.GetFenced():
+			state = "fenced"
+		case h.GetRetired():
 			state = "retired"
 		}
 		t.add(holderName(h.GetHolder()), h.GetEpoch(), state, h.GetLiveGrants(), h.GetLiveTokens(), h.GetOrphanedGrants(),

@@ -67,6 +67,7 @@ func (p *program) root() *cobra.Command {
 		p.grantsCommand(),
 		p.holdersCommand(),
 		p.policyCommand(),
+		p.restoreCommand(),
 		p.verifyCommand(),
 		p.simulateCommand(),
 	)
