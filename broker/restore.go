@@ -29,9 +29,6 @@ var (
 // txnFunc runs one guarded transaction.
 type txnFunc = func(context.Context, store.Txn) (store.TxnResult, error)
 
-// maxStride is how far a generation may be above the one before.
-const maxStride = 1 << 16
-
 // DrawStride draws by how much a declaration raises the generation: 1 to 65,536.
 //
 // The next number would not do. A copy from before an earlier declaration does not

@@ -295,6 +295,10 @@ func TestRegisterAfterARestore(t *testing.T) {
 	if got := late.sync(late.asking("acme", 1)); !got.GetFenced() {
 		t.Errorf("an answer that came late: %v", got)
 	}
+	_, err := n.broker.Register(s.ctx, connect.NewRequest(&pb.RegisterRequest{
+		Holder: &pb.Holder{Region: lease.UnknownHolder.Region, Instance: lease.UnknownHolder.Instance}, StartNonce: randomID(),
+	}))
+	requireCode(t, err, connect.CodeInvalidArgument) // the name of what is unknown is nobody's
 	listed, err := n.admin.ListHolders(s.ctx, connect.NewRequest(&pb.ListHoldersRequest{}))
 	if err != nil || listed.Msg.GetHolders()[0].GetFenced() {
 		t.Errorf("%v, %v", listed, err)

@@ -46,6 +46,19 @@
 // granted until reserved has come down to the new capacity. Until then the old
 // capacity is the guarantee.
 //
+// # After a restore
+//
+// A store that was restored from an older copy may have lost grants, closes,
+// returns, epochs and time, so it bounds neither U nor what is available. Until
+// the moment of its declaration the history that was lost kept available + U <= B.
+// From then on nothing of that history is granted, so U only falls; the new
+// generation has available = 0 and no room ([NewUnknown]). Once every process of
+// before has ended, U = 0, and the budget starts at 0 as if all of it had just been
+// spent ([NewSpent]). So available + U <= B at every moment, and only refill after
+// the attestation raises it: the bound holds over any interval, whatever was lost.
+// Where the lost history had a larger capacity than the copy, B is that one for
+// intervals that reach back to it.
+//
 // # Transitions
 //
 // Each transition takes the ledger time now, first advances the ledger to it

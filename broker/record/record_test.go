@@ -19,6 +19,7 @@ func TestLayout(t *testing.T) {
 	id := lease.GrantID{Generation: 1, Shard: 42, Sequence: 255}
 	for got, want := range map[string]string{
 		l.Cluster():               "/test/cluster",
+		l.Declaration(7):          "/test/declarations/0000000007",
 		l.Policy("report.create"): "/test/policies/report.create",
 		l.Policy("a/b c"):         "/test/policies/a%2Fb%20c",
 		l.Holder(h):               "/test/holders/eu/limiter-0",
@@ -31,6 +32,7 @@ func TestLayout(t *testing.T) {
 		l.Grants(42) + GrantPath(h, 7, id):                                   "/test/shards/02a/grants/eu/limiter-0/0000000007/g1-02a-000000ff",
 		l.GrantsOfEpoch(42, h, 7):                                            "/test/shards/02a/grants/eu/limiter-0/0000000007/",
 		l.Fence(42, h):                                                       "/test/shards/02a/fences/eu/limiter-0",
+		l.Template(42, "a/b"):                                                "/test/shards/02a/templates/a%2Fb",
 		l.Audit(1796000000000, "grants.resolve-g1-02a-000000ff"):             "/test/audit/001796000000000-grants.resolve-g1-02a-000000ff",
 	} {
 		if got != want {

@@ -29,6 +29,37 @@
 // shard is read again before anything else (C6). A transaction that is applied
 // after that read is found by the next commit, whose head no longer matches.
 //
+// # Generations
+//
+// A restore of the store from an older copy is declared (C6), which starts a
+// generation. It may have lost any grant, close, return, epoch or time, so nothing
+// of an earlier generation is used any more, and nothing of it can come in:
+//
+//   - Commits: every transaction compares the generation ([record.Era]). An owner
+//     that has not heard of the declaration commits nothing and answers nothing; it
+//     finds its guard broken and reads the shard again. No other history of the
+//     store, with the same revisions in it, passes that guard either.
+//   - Epochs: those of a generation are above all earlier ones, and every fence in
+//     memory is at least at their floor, whatever is stored. A process of before
+//     hears that it is fenced, whatever head it has seen. Its accounts are
+//     confirmed, so that it and its journal can end, and change nothing; its grants
+//     are gone.
+//   - Budgets: a record tells its generation. One of before, or none, means that all
+//     is unknown: nothing is available and all of it is reserved, under a policy
+//     raised or lowered as well, until the restore is attested. Nothing is written
+//     for a budget until then, so nothing of that time can be read back later.
+//   - After the attestation such a budget starts at 0, at the ledger time at which
+//     this shard took over the attestation, and refills: it is a copy of its
+//     operation's template, which has every later version of the policy installed.
+//     A full record is dropped only while the template is full too; no template is
+//     ever more than full, so a dropped record is never worth more than it was.
+//   - Grant IDs begin with their generation, so the copy's older grant counter
+//     repeats none.
+//
+// What a broker grants from the copy before the declaration is outside of this: so a
+// restore is declared in the store before a broker serves. HighestHead and epochs
+// that the store has not given out stop an undeclared one at the first contact.
+//
 // # Time
 //
 // Ledger time continues from the value stored with the last commit, by a clock
