@@ -128,8 +128,12 @@ func (s *Shard) takeAll(results []store.OpResult) (stored lease.Time, err error)
 	return stored, s.takePolicies(rest[3], false)
 }
 
-// takeHead takes the place in the chain, and tells the ledger time stored there.
+// takeHead takes the place in the chain, and tells the ledger time stored there. A
+// head below one that this owner has committed tells that the store was set back.
 func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
+	if len(r.KVs) == 0 && s.headRevision > 0 || len(r.KVs) > 0 && r.KVs[0].ModRevision < s.headRevision {
+		s.fallBack(ErrSetBack)
+	}
 	s.headRevision, s.nextGrant, s.cleared = 0, 1, 0
 	if len(r.KVs) == 0 {
 		return 0, nil

@@ -10,7 +10,8 @@ import (
 )
 
 // takeEra takes the generation, and returns the results that follow. What was
-// held against the store of an earlier generation is settled by the declaration.
+// held against the store is settled by a declaration, if it is above all that this
+// owner knows of.
 func (s *Shard) takeEra(results []store.OpResult) ([]store.OpResult, error) {
 	era, rest, err := s.cfg.Layout.TakeEra(results)
 	if err != nil {
@@ -19,12 +20,28 @@ func (s *Shard) takeEra(results []store.OpResult) ([]store.OpResult, error) {
 	if era.Revision == 0 {
 		era.Generation = max(1, s.cfg.Generation)
 	}
-	if s.behind != nil && era.Generation != s.era.Generation {
+	switch known := s.era.Generation; {
+	case era.Generation < known:
+		s.fallBack(fmt.Errorf("%w with --above %d: that generation was in force, and the copy is older", ErrSetBack, known))
+		era.Generation = known // for the next time; nothing is served in it
+	case era.Generation > known && s.behind != nil:
 		s.log.Info("the restore has been declared; the shard is served again", "generation", era.Generation)
 		s.behind = nil
 	}
+	if era.Generation != s.era.Generation {
+		s.headRevision = 0 // those of the generation before count no more
+	}
 	s.era = era
 	return rest, nil
+}
+
+// fallBack notes that the store was set back.
+func (s *Shard) fallBack(why error) {
+	if s.behind == nil {
+		s.stats.Evidence++
+		s.log.Error("nothing more is granted from this shard", "error", why)
+		s.behind = why
+	}
 }
 
 // enterEra begins to serve in the generation that was read.

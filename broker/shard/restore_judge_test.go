@@ -71,10 +71,13 @@ type world struct {
 	undeclared, hasty bool
 }
 
+// eager drops what it does not use.
+func eager(c *Config) { c.IdleAfter = 200 * time.Millisecond }
+
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		rig: newOldRig(t, worldCapacity, worldRefill), rnd: rand.New(rand.NewPCG(seed, 7)), generation: 1,
+		rig: newOldRig(t, worldCapacity, worldRefill, eager), rnd: rand.New(rand.NewPCG(seed, 7)), generation: 1,
 		buckets: map[string]*bucket{"acme": {}, "beta": {}},
 	}
 	w.fate = func(txn store.Txn) (bool, error) {
@@ -93,7 +96,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // step does one thing, and lets some time go by.
 func (w *world) step() {
-	w.now.Mono += time.Duration(w.rnd.Int64N(int64(20 * time.Millisecond)))
+	w.now.Mono += time.Duration(w.rnd.Int64N(int64(8 * time.Millisecond)))
 	switch n := w.rnd.IntN(200); {
 	case n < 4:
 		w.begin()
@@ -110,21 +113,21 @@ func (w *world) step() {
 			w.t.Fatal(err)
 		}
 	case n < 176:
-		w.own()
+		w.own(eager)
 	case n < 179:
 		w.copied = w.store.Snapshot()
 	case n < 180:
 		w.restore()
 	case n < 184 && w.unknown:
 		w.attestAll()
-	case n < 190:
+	case n < 185:
 		w.now.Mono += time.Duration(w.rnd.Int64N(int64(5 * time.Second))) // some budgets are full again, and dropped
 	}
 	for range 6 {
 		w.rig.step()
 	}
 	if w.shard.Lost() {
-		w.own()
+		w.own(eager)
 	}
 }
 
@@ -230,16 +233,17 @@ func (w *world) close(p *spender) {
 func (w *world) restore() {
 	w.store.Restore(w.copied)
 	w.restores++
-	all := w.rnd.IntN(2) == 0
+	all := w.undeclared || w.rnd.IntN(2) == 0
 	for _, p := range w.spenders {
 		p.cut = p.cut || all || w.rnd.IntN(2) == 0
 	}
 	if w.undeclared {
-		return
+		w.own() // which remembers nothing
+	} else {
+		w.generation += 1 + uint32(w.rnd.IntN(50))
+		w.declare(w.generation)
+		w.unknown = true
 	}
-	w.generation += 1 + uint32(w.rnd.IntN(50))
-	w.declare(w.generation)
-	w.unknown = true
 	for range w.rnd.IntN(4) {
 		w.begin()
 	}
@@ -295,7 +299,9 @@ func TestHistoriesBite(t *testing.T) {
 			for range 1000 {
 				w.step()
 			}
-			caught = w.fault != nil
+			if caught = w.fault != nil; caught {
+				t.Logf("%s: seed %d: %v", name, seed, w.fault)
+			}
 		}
 		if !caught {
 			t.Errorf("%s: nothing was noticed", name)

@@ -534,3 +534,43 @@ func TestPausedOwnerOfAnotherHistory(t *testing.T) {
 		}
 	}
 }
+
+// An owner that goes on while the store is set back knows better than the copy:
+// by its own commits, and by the generation that it has served in.
+func TestOwnerKnowsBetterThanTheCopy(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		r := newOldRig(t, 40, 20)
+		r.sync(asking(eu, "acme", 1, 10))
+		copied := r.store.Snapshot()
+		epoch := uint64(1)
+		if later {
+			r.declare(second)
+			epoch = r.restart(eu, second)
+		}
+		r.sync(as(epoch, asking(eu, "acme", 2, 20)))
+		r.store.Restore(copied)
+		a, _ := r.send(as(epoch, asking(eu, "acme", 3, 30)))
+		r.settle()
+		if a.err == nil || !r.shard.SetBack() {
+			t.Errorf("%v, %v", a.resp, a.err)
+		}
+		a, _ = r.send(as(epoch, asking(eu, "acme", 4, 30)))
+		r.settle()
+		a.requireError(t, ErrSetBack)
+		if above := strings.Contains(a.err.Error(), fmt.Sprint("--above ", second)); above != later {
+			t.Errorf("%v", a.err)
+		}
+		if later {
+			r.declare(second - 1) // not above what was in force
+			r.pass(time.Minute)
+			if !r.shard.SetBack() {
+				t.Error("a generation from the past is served")
+			}
+		}
+		r.declare(third)
+		r.shard.ClusterChanged()
+		if resp := r.sync(as(epoch, asking(eu, "acme", 5, 30))); !resp.GetFenced() {
+			t.Errorf("%v", resp)
+		}
+	}
+}

@@ -344,9 +344,8 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 		s.stats.Reads++
 	}
 	if b.setBack != nil {
-		s.stats.Evidence++
-		s.log.Error("nothing more is granted from this shard", "error", b.setBack)
-		s.state, s.behind = setBack, b.setBack
+		s.fallBack(b.setBack)
+		s.state = setBack
 		s.failJobs(b.done, s.behind)
 		s.failAll(s.behind)
 		return
