@@ -34,7 +34,9 @@ type txnFunc = func(context.Context, store.Txn) (store.TxnResult, error)
 // The next number would not do. A copy from before an earlier declaration does not
 // know of it, and the number would be given out twice: epochs and grants of one
 // history would be taken for those of another. Nothing that is left after such a
-// restore is sure to know which numbers were used, so they are drawn.
+// restore is sure to know which numbers were used, so they are drawn: two
+// histories meet once in 65,536. An operator who names the highest number that was
+// in force (above_generation) excludes that as well.
 func DrawStride() uint32 {
 	var b [2]byte
 	_, _ = rand.Read(b[:]) // never fails
