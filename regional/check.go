@@ -218,11 +218,11 @@ func (w *wait) register(cost int64) (problem string) {
 		w.budget.Leave(w.cost)
 		w.joined = false
 	} else if w.timer == nil {
+		w.since = l.cfg.Clock.Mono()
 		if l.waiters.Add(1) > int64(l.cfg.MaxWaiters) {
 			l.waiters.Add(-1)
 			return "too many checks are waiting for the broker"
 		}
-		w.since = l.cfg.Clock.Mono()
 		w.timer = l.cfg.Clock.Timer(l.cfg.FirstGrantWait)
 	}
 	if _, ok := w.budget.Wait(cost); !ok {

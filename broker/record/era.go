@@ -16,12 +16,14 @@ import (
 // drawn at random (the broker's declaration says why). A transaction of a
 // generation that the store does not have finds no such key, and one of an
 // earlier generation, or from before the attestation, finds another revision of
-// the cluster record.
+// the cluster record. A copy from between a declaration and its attestation has the
+// declaration, as it was created: so it is the revision of its last change that is
+// compared, which no other history has together with that of the cluster record.
 type Era struct {
 	Cluster
 
 	Revision int64 // of the cluster record; 0: there is none
-	Declared int64 // revision that created the generation's declaration; 0 in generation 1
+	Declared int64 // revision of the generation's declaration, which its attestation rewrites; 0 in generation 1
 }
 
 // Floor is below every epoch of the generation, and above all earlier ones.
@@ -34,7 +36,7 @@ func (e Era) Fences(epoch uint64) bool { return epoch < e.Floor() }
 func (e Era) Guard(l Layout) []store.Compare {
 	guard := []store.Compare{{Key: l.Cluster(), Target: store.ModRevision, Revision: e.Revision}}
 	if e.Generation > 1 {
-		guard = append(guard, store.Compare{Key: l.Declaration(e.Generation), Target: store.CreateRevision, Revision: e.Declared})
+		guard = append(guard, store.Compare{Key: l.Declaration(e.Generation), Target: store.ModRevision, Revision: e.Declared})
 	}
 	return guard
 }
@@ -67,7 +69,7 @@ func (l Layout) TakeEra(results []store.OpResult) (Era, []store.OpResult, error)
 	}
 	for _, kv := range results[1].KVs {
 		if kv.Key == l.Declaration(e.Generation) {
-			e.Declared = kv.CreateRevision
+			e.Declared = kv.ModRevision
 			return e, rest, nil
 		}
 	}

@@ -96,3 +96,34 @@ func TestEraWithoutItsDeclaration(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
+
+// A copy from between a declaration and its attestation: what was guarded in the
+// history that went on to attest does not pass in the one that declared again, at
+// the very revision of that attestation.
+func TestEraGuardOverACopyOfADeclaration(t *testing.T) {
+	l, st := NewLayout("/test"), store.NewMemory()
+	write := func(c Cluster, d Declaration) {
+		t.Helper()
+		if _, err := st.Apply(store.Txn{Then: []store.Op{
+			{Kind: store.OpPut, Key: l.Cluster(), Value: Encode(c)},
+			{Kind: store.OpPut, Key: l.Declaration(d.Generation), Value: Encode(d)},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(Cluster{ID: "c", Generation: 7}, Declaration{Generation: 7})
+	copied := st.Snapshot()
+	write(Cluster{ID: "c", Generation: 7, Attested: 7}, Declaration{Generation: 7, AttestedUnixMs: 1})
+	attested, err := eraOf(t, st, l)
+	if err != nil || !holds(t, st, l, attested) {
+		t.Fatalf("the era does not hold in its own history: %v", err)
+	}
+	st.Restore(copied)
+	write(Cluster{ID: "c", Generation: 9}, Declaration{Generation: 9})
+	if again, err := eraOf(t, st, l); err != nil || again.Revision != attested.Revision {
+		t.Fatalf("the revisions are not the same: %+v, %+v, %v", again, attested, err)
+	}
+	if holds(t, st, l, attested) {
+		t.Error("a transaction of generation 7 applies in generation 9")
+	}
+}

@@ -70,7 +70,11 @@ func (s *Shard) startClock(m Moment, stored lease.Time) {
 // loadTxn reads the generation, the head, the fences, the templates and the
 // policies, if this is still the owner. It compares neither head nor generation:
 // it is what tells them.
+//
+// Nothing may be left in memory by then: what is read is added to it, and the
+// generation may be another one than before.
 func (s *Shard) loadTxn() *store.Txn {
+	s.forget()
 	s.stalePolicies, s.staleEra = false, false // what is hinted from now on is news again
 	return &store.Txn{
 		If: s.guard()[:1],
@@ -238,7 +242,7 @@ func (s *Shard) readEntry(e *entry, b *batch) {
 			e.err = fmt.Errorf("%w: %w", ErrRecord, err)
 			return err
 		}
-		if stored.Since() != s.era.Generation {
+		if stored.Since() != s.era.Generation || s.era.Unknown() { // of before an attestation nothing is stored
 			e.known, e.recorded = true, true // what it says is of another life: see start
 			return nil
 		}

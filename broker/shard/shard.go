@@ -345,6 +345,7 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 	}
 	if b.setBack != nil {
 		s.fallBack(b.setBack)
+		s.forget() // what is in memory is of another history than whatever is declared
 		s.state = setBack
 		s.failJobs(b.done, s.behind)
 		s.failAll(s.behind)

@@ -149,7 +149,7 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	if k.short {
 		k.boost = 0
 	}
-	if k.short || k.issued-k.sentSpent-k.sentReturned < k.wantSent {
+	if k.short || a.GetShortage() == pb.Shortage_SHORTAGE_UNSPECIFIED && k.issued-k.sentSpent-k.sentReturned < k.wantSent {
 		k.budget.shortAt.Store(max(1, int64(now)))
 	}
 	m.outlook(k, func(o *Outlook) {
