@@ -38,6 +38,7 @@ var codes = []struct {
 	{shard.ErrGrantLive, connect.CodeFailedPrecondition},
 	{ErrGeneration, connect.CodeFailedPrecondition},
 	{ErrNoCluster, connect.CodeFailedPrecondition},
+	{ErrUndeclared, connect.CodeFailedPrecondition},
 	{ErrNoOwner, connect.CodeUnavailable},
 	{ErrStopping, connect.CodeUnavailable},
 	{ErrOverloaded, connect.CodeResourceExhausted},

@@ -24,6 +24,9 @@ var (
 	ErrGeneration = errors.New("broker: another generation is in force")
 	// ErrNoCluster means that the store has no cluster under the prefix.
 	ErrNoCluster = errors.New("broker: no cluster is stored there; check the etcd and the prefix")
+	// ErrUndeclared means that the declaration of the generation in force is not
+	// stored.
+	ErrUndeclared = errors.New("broker: the declaration of the generation in force is not stored, so it cannot be attested; declare the restore again, with `tokenlease restore declare`")
 )
 
 // txnFunc runs one guarded transaction.
@@ -54,6 +57,18 @@ func DrawStride() uint32 {
 //   - a request that replaces another generation than the one in force changes
 //     nothing, so a late repetition fences nobody.
 //
+// Where the declaration of the generation in force is not stored (somebody deleted
+// it, or restored a part of the keys), a new declaration is the only way on, and it
+// is safe: no other transaction of that generation applies meanwhile, because all of
+// them compare a revision that the missing key does not have. What may compete is
+// another declaration, and that changes the revision of the cluster record, which
+// this one compares, together with the absence of the key. The new number is above
+// the one in force and above every declaration that is stored. What is given up is
+// that the revision of the declaration tells histories apart: a store that is
+// restored once more between the read and the write of this call, with the cluster
+// record at the same revision, might take it. Who restores once more has to declare
+// once more in any case.
+//
 // stride draws by how much the generation is raised, as DrawStride does. Errors:
 // ErrGeneration, ErrNoCluster, record.ErrUnreadable; any other leaves the outcome
 // unknown.
@@ -70,7 +85,7 @@ func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req 
 		if era.Generation != req.GetReplacedGeneration() {
 			return nil, fmt.Errorf("%w: %d, where the declaration replaces %d; see `tokenlease restore status`", ErrGeneration, era.Generation, req.GetReplacedGeneration())
 		}
-		above, step := max(era.Generation, req.GetAboveGeneration()), max(1, stride())
+		above, step := max(highest(era, declared), req.GetAboveGeneration()), max(1, stride())
 		if above > math.MaxUint32-step {
 			return nil, fmt.Errorf("%w: no generation is left above %d", ErrGeneration, above)
 		}
@@ -93,7 +108,8 @@ func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req 
 
 // AttestRestore records that every process of earlier generations has ended.
 // Whatever they held is spent or lost by then, so shards count it as spent from
-// the moment at which they read this. Errors: as DeclareRestore.
+// the moment at which they read this. An attestation is made once: where it was
+// made, a later one gets the first. Errors: as DeclareRestore, and ErrUndeclared.
 func AttestRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.AttestRestoreRequest, unixMs int64) (*pb.Restore, error) {
 	for {
 		era, declared, err := readEra(ctx, txn, layout)
@@ -102,8 +118,11 @@ func AttestRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *
 		}
 		current := func(d record.Declaration) bool { return d.Generation == era.Generation }
 		at := slices.IndexFunc(declared, current)
-		if at < 0 || era.Generation != req.GetGeneration() {
+		switch {
+		case era.Generation != req.GetGeneration() || era.Generation == 1:
 			return nil, fmt.Errorf("%w: %d, where the attestation is of %d; see `tokenlease restore status`", ErrGeneration, era.Generation, req.GetGeneration())
+		case at < 0:
+			return nil, ErrUndeclared
 		}
 		next, cluster := declared[at], era.Cluster
 		if !era.Unknown() {
@@ -136,14 +155,26 @@ func ShowRestores(ctx context.Context, txn txnFunc, layout record.Layout) (*pb.S
 	return resp, nil
 }
 
-// readEra is the generation in force and all that were declared, in order.
+// highest is the highest generation that the store knows of.
+func highest(era record.Era, declared []record.Declaration) uint32 {
+	known := era.Generation
+	for _, d := range declared {
+		known = max(known, d.Generation)
+	}
+	return known
+}
+
+// readEra is the generation in force and all that were declared, in order. That the
+// one in force is missing there is no error here: its guard then compares that it
+// still is.
 func readEra(ctx context.Context, txn txnFunc, layout record.Layout) (record.Era, []record.Declaration, error) {
 	res, err := txn(ctx, store.Txn{Then: layout.EraOps()})
 	if err != nil {
 		return record.Era{}, nil, fmt.Errorf("broker: the cluster record cannot be read: %w", err)
 	}
 	era, _, err := layout.TakeEra(res.Results)
-	if err != nil {
+	undeclared := era.Revision > 0 && era.Generation > 1 && era.Declared == 0
+	if err != nil && !undeclared {
 		return era, nil, err
 	}
 	if era.Revision == 0 {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,9 @@ import (
 func declaration(generation uint32) *pb.DeclareRestoreRequest {
 	return &pb.DeclareRestoreRequest{ReplacedGeneration: generation, Nonce: randomID(), DeclaredBy: "ann", Because: "the backup of Monday"}
 }
+
+// stride draws n.
+func stride(n uint32) func() uint32 { return func() uint32 { return n } }
 
 // declare declares a restore through the broker.
 func (n *node) declare(generation uint32) *pb.Restore {
@@ -239,7 +243,6 @@ func TestAttestationOfAnotherHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := mem.Snapshot()
-	stride := func(n uint32) func() uint32 { return func() uint32 { return n } }
 	first, err := DeclareRestore(t.Context(), mem.Txn, layout, declaration(1), 1, stride(6))
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +262,91 @@ func TestAttestationOfAnotherHistory(t *testing.T) {
 	}
 	if status, err := ShowRestores(t.Context(), mem.Txn, layout); err != nil || !status.GetUnknown() || status.GetGeneration() != 4 {
 		t.Errorf("%v, %v", status, err)
+	}
+}
+
+// undeclared is a store in generation 7 whose declaration was deleted.
+func undeclared(t *testing.T, st store.Store) record.Layout {
+	t.Helper()
+	layout := record.NewLayout("/test")
+	if _, err := openCluster(t.Context(), st, layout, 1, SystemClock()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DeclareRestore(t.Context(), st.Txn, layout, declaration(1), 1, stride(6)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Txn(t.Context(), store.Txn{Then: []store.Op{{Kind: store.OpDelete, Key: layout.Declaration(7)}}}); err != nil {
+		t.Fatal(err)
+	}
+	return layout
+}
+
+// A generation whose declaration was deleted: it is shown, it cannot be attested,
+// and another declaration is the way on, above all that is stored.
+func TestDeclareWithoutTheLastDeclaration(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st store.Store) {
+		layout := undeclared(t, st)
+		attest := func(generation uint32) error {
+			_, err := AttestRestore(t.Context(), st.Txn, layout, &pb.AttestRestoreRequest{Generation: generation, AttestedBy: "bob", Because: "b"}, 2)
+			return err
+		}
+		status, err := ShowRestores(t.Context(), st.Txn, layout)
+		if err != nil || status.GetGeneration() != 7 || !status.GetUnknown() || len(status.GetRestores()) != 0 {
+			t.Errorf("%v, %v", status, err)
+		}
+		err = attest(7)
+		requireCode(t, wireError(err), connect.CodeFailedPrecondition)
+		if !errors.Is(err, ErrUndeclared) {
+			t.Errorf("%v", err)
+		}
+		stray := store.Op{Kind: store.OpPut, Key: layout.Declaration(20), Value: record.Encode(record.Declaration{Generation: 20})}
+		if _, err := st.Txn(t.Context(), store.Txn{Then: []store.Op{stray}}); err != nil {
+			t.Fatal(err)
+		}
+		done, err := DeclareRestore(t.Context(), st.Txn, layout, declaration(7), 3, stride(2))
+		if err != nil || done.GetGeneration() != 22 || done.GetReplacedGeneration() != 7 {
+			t.Errorf("%v, %v", done, err)
+		}
+		if err := attest(22); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While the declaration is missing, one of two declarations is made, and one that
+// was read before the key came back is not.
+func TestDeclarationsRaceWithoutTheLastOne(t *testing.T) {
+	race := func(between func(st store.Store, layout record.Layout)) (uint32, error) {
+		st := store.NewMemory()
+		layout, once := undeclared(t, st), false
+		late := func(ctx context.Context, txn store.Txn) (store.TxnResult, error) {
+			if len(txn.If) > 0 && !once {
+				once = true
+				between(st, layout)
+			}
+			return st.Txn(ctx, txn)
+		}
+		done, err := DeclareRestore(t.Context(), late, layout, declaration(7), 3, stride(2))
+		return done.GetGeneration(), err
+	}
+	_, err := race(func(st store.Store, layout record.Layout) {
+		if _, err := DeclareRestore(t.Context(), st.Txn, layout, declaration(7), 3, stride(9)); err != nil {
+			t.Error(err)
+		}
+	})
+	if !errors.Is(err, ErrGeneration) {
+		t.Errorf("after another declaration: %v", err)
+	}
+	writes := 0
+	generation, err := race(func(st store.Store, layout record.Layout) {
+		writes++
+		back := store.Op{Kind: store.OpPut, Key: layout.Declaration(7), Value: record.Encode(record.Declaration{Generation: 7})}
+		if _, err := st.Txn(t.Context(), store.Txn{Then: []store.Op{back}}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil || generation != 9 || writes != 1 {
+		t.Errorf("after the key came back: generation %d, %v", generation, err)
 	}
 }
 

@@ -18,7 +18,7 @@ var (
 	// ErrFenced means that another start of this holder has replaced this one, or
 	// that a restore was declared. It must not run on: two processes share a name, or
 	// an operator retired it, or its past is lost.
-	ErrFenced = errors.New("regional: another start of this limiter has replaced this one, an operator has retired it, or a restore of the brokers' store was declared; give each running limiter an instance name of its own, and start it again")
+	ErrFenced = errors.New("regional: another start of this limiter has replaced this one, an operator has retired it, or a restore of the brokers' store was declared (`tokenlease restore status` tells); after a restore start it again, and otherwise give each running limiter an instance name of its own")
 	// ErrJournal means that the journal failed. Credit is handed back; start again
 	// once the disk is well.
 	ErrJournal = errors.New("regional: the journal failed")

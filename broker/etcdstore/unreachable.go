@@ -12,7 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// diagnosisTimeout bounds what is spent on finding out why no endpoint answers.
+// diagnosisTimeout bounds what is spent on finding out why no endpoint answers; so
+// does the time that Open was given.
 const diagnosisTimeout = 3 * time.Second
 
 // unreachable explains why Open failed. The client only says that time is up, so
@@ -21,7 +22,7 @@ func unreachable(cfg Config, cause error) error {
 	if errors.Is(cause, rpctypes.ErrAuthFailed) {
 		return fmt.Errorf("etcdstore: etcd refused user %q: check the user name and the password: %w", cfg.Username, cause)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), diagnosisTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), min(diagnosisTimeout, cfg.DialTimeout))
 	defer cancel()
 	var b strings.Builder
 	for _, endpoint := range cfg.Endpoints {

@@ -225,11 +225,13 @@ func (f *fake) DeclareRestore(_ context.Context, req *connect.Request[tokenlease
 	return connect.NewResponse(&tokenleasev1.DeclareRestoreResponse{Restore: r}), nil
 }
 
-// AttestRestore attests the last of them.
+// AttestRestore attests the last of them, once.
 func (f *fake) AttestRestore(_ context.Context, req *connect.Request[tokenleasev1.AttestRestoreRequest]) (*connect.Response[tokenleasev1.AttestRestoreResponse], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.restores[len(f.restores)-1]
-	r.Attested, r.AttestedUnixMs, r.AttestedBy, r.AttestedBecause = true, 1_790_000_001_000, req.Msg.GetAttestedBy(), req.Msg.GetBecause()
+	if !r.GetAttested() {
+		r.Attested, r.AttestedUnixMs, r.AttestedBy, r.AttestedBecause = true, 1_790_000_001_000, req.Msg.GetAttestedBy(), req.Msg.GetBecause()
+	}
 	return connect.NewResponse(&tokenleasev1.AttestRestoreResponse{Restore: r}), nil
 }

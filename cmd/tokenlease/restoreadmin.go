@@ -3,12 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tokenlease/tokenlease/broker"
+	"github.com/tokenlease/tokenlease/broker/etcdstore"
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
@@ -19,12 +26,45 @@ import (
 type restoreSettings struct {
 	client clientSettings
 	store  brokerSettings // its data directory or its etcd cluster
+	again  string         // what names a broker again in the next command
 }
 
 func (s *restoreSettings) register(flags *pflag.FlagSet) {
 	s.client.register(flags)
 	flags.StringVar(&s.store.dataDir, "data-dir", "", "`directory` of a broker's embedded etcd, while that is stopped: do without a broker")
 	s.store.etcd.register(flags)
+}
+
+// locate settles which place is meant. One that the command line names goes before
+// what the environment and the file have for the others.
+func (s *restoreSettings) locate(flags *pflag.FlagSet) error {
+	var named []string
+	flags.Visit(func(f *pflag.Flag) { // those of the command line, and no others
+		switch f.Name {
+		case brokerServer, "data-dir", "etcd-endpoints":
+			named = append(named, "--"+f.Name)
+		}
+	})
+	if len(named) > 1 {
+		return usageErrorf("%s exclude each other", strings.Join(named, " and "))
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	switch named[0] {
+	case "--data-dir":
+		s.store.etcd.endpoints = nil
+	case "--etcd-endpoints":
+		s.store.dataDir = ""
+	default:
+		s.store.dataDir, s.store.etcd.endpoints = "", nil
+		s.again = " --broker " + s.client.url
+		return nil
+	}
+	if !s.direct() { // as from a variable that is not set: a broker is not meant
+		return usageErrorf("%s is empty", named[0])
+	}
+	return nil
 }
 
 // direct says that no broker is asked.
@@ -42,6 +82,47 @@ func (s *restoreSettings) validate() error {
 	return s.store.etcd.validate()
 }
 
+// openStore opens a store that is there already. A restore never starts a new one.
+func (s *restoreSettings) openStore(ctx context.Context, stderr io.Writer) (store.Store, func(), error) {
+	if s.store.dataDir != "" {
+		if err := checkStored(s.store.dataDir); err != nil {
+			return nil, nil, err
+		}
+		st, closeStore, err := s.store.openStore(ctx, newLogger(stderr, logSettings{level: choice{value: "error"}}))
+		if errors.Is(err, etcdstore.ErrDirInUse) {
+			return nil, nil, exitError{code: exitUnreachable, text: fmt.Sprintf("another process uses %s: stop every broker first, or ask the broker that runs, with --broker URL", s.store.dataDir)}
+		}
+		return st, closeStore, failure(err)
+	}
+	cfg, err := s.store.etcd.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	// Half of the time is left for finding out why no endpoint answers. The error
+	// says it all; the log of etcd's client would come first.
+	cfg.DialTimeout, cfg.RequestTimeout, cfg.Logger = max(1, s.client.timeout/2), s.client.timeout, slog.New(slog.DiscardHandler)
+	st, err := etcdstore.Open(ctx, cfg)
+	if err != nil {
+		return nil, nil, failure(err)
+	}
+	return st, func() { _ = st.Close() }, nil
+}
+
+// checkStored wants the data of a broker in the directory.
+func checkStored(dir string) error {
+	err := etcdstore.HoldsStore(dir)
+	if err == nil {
+		return nil
+	}
+	if below := filepath.Join(dir, "etcd"); etcdstore.HoldsStore(below) == nil { // as `dev` keeps it
+		return fmt.Errorf("--data-dir %s holds no store, but %s does: name that", dir, below)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("--data-dir %s: no such directory; name the one that the broker was started with", dir)
+	}
+	return fmt.Errorf("--data-dir %s: %w; name the one that the broker was started with", dir, err)
+}
+
 // restoreAdmin does what the commands ask for.
 type restoreAdmin interface {
 	show(ctx context.Context) (*tokenleasev1.ShowRestoreResponse, error)
@@ -49,22 +130,24 @@ type restoreAdmin interface {
 	attest(ctx context.Context, request *tokenleasev1.AttestRestoreRequest) (*tokenleasev1.Restore, error)
 }
 
-// restoreRun completes a command with the settings, and runs it.
-func (p *program) restoreRun(cmd *cobra.Command, run func(ctx context.Context, s *restoreSettings, admin restoreAdmin) error) *cobra.Command {
+// restoreRun completes a command with the settings, and runs it. What is wrong with
+// its own flags, check finds before anything is opened or asked.
+func (p *program) restoreRun(cmd *cobra.Command, check func() error, run func(ctx context.Context, s *restoreSettings, admin restoreAdmin) error) *cobra.Command {
 	settings := &restoreSettings{client: clientSettings{server: brokerServer}}
 	addSettings(cmd, settings.register)
 	cmd.Args = exactArgs(0)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := settings.validate(); err != nil {
-			return err
+		for _, step := range []func() error{func() error { return settings.locate(cmd.Flags()) }, settings.validate, check} {
+			if err := step(); err != nil {
+				return err
+			}
 		}
 		if !settings.direct() {
 			return run(cmd.Context(), settings, brokerRestores{settings: &settings.client})
 		}
-		log := newLogger(p.stderr, logSettings{level: choice{value: "warn"}})
-		st, closeStore, err := settings.store.openStore(cmd.Context(), log)
+		st, closeStore, err := settings.openStore(cmd.Context(), p.stderr)
 		if err != nil {
-			return failure(err)
+			return err
 		}
 		defer closeStore()
 		return run(cmd.Context(), settings, storeRestores{
@@ -121,8 +204,10 @@ func (r storeRestores) attest(ctx context.Context, request *tokenleasev1.AttestR
 
 // storeFailure ends the program with the code of what went wrong.
 func storeFailure(err error) error {
-	if errors.Is(err, broker.ErrGeneration) || errors.Is(err, broker.ErrNoCluster) || errors.Is(err, record.ErrUnreadable) {
-		return exitError{code: exitRefused, text: err.Error()}
+	for _, refused := range []error{broker.ErrGeneration, broker.ErrNoCluster, broker.ErrUndeclared, record.ErrUnreadable} {
+		if errors.Is(err, refused) {
+			return exitError{code: exitRefused, text: err.Error()}
+		}
 	}
 	return failure(err)
 }
