@@ -40,7 +40,8 @@ type owner struct {
 	wake      time.Duration // of the event that is scheduled; 0: none
 	pumping   bool
 	watchers  map[*process]bool
-	campaign  time.Duration // since when it had campaigned
+	heard     map[string]int64 // versions of policies that it has read, by operation
+	campaign  time.Duration    // since when it had campaigned
 	loadedYet bool
 }
 
@@ -62,6 +63,7 @@ func (b *broker) connect() {
 		b.w.failf("no session: %v", err)
 		return
 	}
+	b.w.sessions = append(b.w.sessions, s.ID())
 	b.session, b.renewed = s.ID(), b.w.now
 }
 
@@ -145,7 +147,7 @@ func (b *broker) elected(id uint32, revision int64, session store.SessionID) {
 	default:
 		cfg.IdleAfter = 5 * time.Second
 	}
-	o := &owner{b: b, shard: id, sh: shard.New(cfg), revision: revision, watchers: map[*process]bool{}, campaign: b.since[id]}
+	o := &owner{b: b, shard: id, sh: shard.New(cfg), revision: revision, watchers: map[*process]bool{}, heard: map[string]int64{}, campaign: b.since[id]}
 	b.since[id] = 0
 	b.owners[id] = o
 	o.pump()
@@ -214,7 +216,7 @@ func (o *owner) pump() {
 	}
 	switch at, ok := o.sh.WakeAt(); {
 	case o.sh.SetBack():
-		if !w.restored {
+		if !w.restored && w.era.generation == 1 {
 			w.failf("%s takes the store for restored, which it was not", o.b.name)
 		}
 	case o.sh.Lost():

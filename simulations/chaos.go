@@ -24,7 +24,7 @@ func (w *World) chaos() {
 		pace = w.cfg.Pace
 	}
 	pause := w.paced(10*time.Millisecond, 5*time.Second, pace)
-	switch w.rng.IntN(14) {
+	switch w.rng.IntN(15) {
 	case 0:
 		w.when(f.Crash, func() { w.anyProcess(s).crash() })
 	case 1:
@@ -47,6 +47,8 @@ func (w *World) chaos() {
 		w.when(f.Attest, func() { w.attest(false) })
 	case 10:
 		w.when(f.Isolate, func() { b.isolate(pause) })
+	case 11:
+		w.when(f.Restore, w.restoreSome)
 	default:
 		w.release()
 	}

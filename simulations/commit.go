@@ -114,7 +114,13 @@ func (o *owner) commit(txn store.Txn) {
 	if w.percent(w.cfg.Faults.Twice) {
 		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o.b, txn) })
 	}
-	o.b.transact("apply", int64(o.shard), txn, o.result)
+	w.mirror.checkDrops(o, txn)
+	o.b.transact("apply", int64(o.shard), txn, func(res store.TxnResult, err error) {
+		if err == nil && res.Succeeded && !o.over {
+			o.hear(txn, res)
+		}
+		o.result(res, err)
+	})
 }
 
 // apply runs a transaction on the store and checks what it did.

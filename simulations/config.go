@@ -41,6 +41,7 @@ type Faults struct {
 	ChangePolicy bool
 	Attest       bool // an operator resolves what dead epochs held
 	ForgetIdle   bool // brokers drop idle ledgers quickly
+	Restore      bool // the store is set back to a copy, which is declared
 }
 
 // Config of a run. [Draw] makes one from a seed.
@@ -140,7 +141,7 @@ func drawFaults(r *rand.Rand) Faults {
 		FreshDisk: percent(50), OldDisk: percent(80),
 		Crash: on(), Rival: on(), Stop: on(), PauseHolder: on(), PauseBroker: on(), LoseSession: on(),
 		CrashBroker: on(), Cut: on(), ChangePolicy: on(), Attest: on(), ForgetIdle: on(),
-		Isolate: on(), Freeze: on(),
+		Isolate: on(), Freeze: on(), Restore: r.IntN(4) == 0,
 	}
 }
 

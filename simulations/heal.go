@@ -25,6 +25,9 @@ func (w *World) settle() time.Duration {
 // held, and whoever waits is served.
 func (w *World) heal() {
 	w.healed = true
+	if w.restored {
+		w.declare()
+	}
 	w.net.mend()
 	w.trouble = trouble{}
 	_ = w.RunUntil(w.lastResume()) // a failure stays with the world
@@ -40,8 +43,9 @@ func (w *World) heal() {
 	for len(w.stash) > 0 {
 		w.release()
 	}
-	w.hintPolicies()
+	w.reapply()
 	_ = w.RunUntil(w.now + w.settle()/2)
+	w.attestRestore()
 	w.quiet = true
 	_ = w.RunUntil(w.now + w.settle())
 	w.checkResolved()

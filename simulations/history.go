@@ -1,7 +1,9 @@
 package simulations
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,66 +90,99 @@ func formatKeep(keep []int) string {
 	return strings.Join(parts, ",")
 }
 
+// exampleHistory is in messages.
+const exampleHistory = "seed=3 until=12.5s keep=4,17"
+
 // ParseHistory reads the form of String. Its error says what would be right.
 func ParseHistory(text string) (History, error) {
 	var h History
-	run := false
+	seen := map[string]bool{}
 	for part := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(part, "=")
-		var err error
-		switch name {
-		case "seed":
-			h.Seed, err = strconv.ParseUint(value, 10, 64)
-		case "run":
-			run = true
-			h.Run, err = strconv.ParseUint(value, 10, 64)
-		case "sites":
-			h.Sites, err = strconv.Atoi(value)
-		case "budgets":
-			h.Budgets, err = strconv.Atoi(value)
-		case "brokers":
-			h.Brokers, err = strconv.Atoi(value)
-		case "until":
-			h.Until, err = time.ParseDuration(value)
-		case "keep":
-			h.Keep, err = parseKeep(value)
-		default:
-			return h, fmt.Errorf("%q is not part of a history: want seed, run, sites, budgets, brokers, until and keep, such as %q", part, "seed=3 until=12.5s keep=4,17")
+		if seen[name] {
+			return h, fmt.Errorf("%s stands twice in a history: remove one", name)
 		}
-		if err != nil {
-			return h, fmt.Errorf("%q in a history: %w", part, err)
+		seen[name] = true
+		if err := h.set(name, value); err != nil {
+			return h, fmt.Errorf("%.60q %w", part, err)
 		}
 	}
 	if h.Seed == 0 {
-		return h, fmt.Errorf("a history without a seed: want one such as %q", "seed=3 until=12.5s keep=4,17")
+		return h, fmt.Errorf("a history without a seed: want one such as %q", exampleHistory)
 	}
-	if !run {
+	if !seen["run"] {
 		h.Run = h.Seed
 	}
 	return h, nil
 }
 
+// set reads one part.
+func (h *History) set(name, value string) (err error) {
+	switch name {
+	case "seed":
+		if value != "0" { // which is none
+			h.Seed, err = wholeNumber(value, math.MaxUint64)
+		}
+	case "run":
+		h.Run, err = wholeNumber(value, math.MaxUint64)
+	case "sites":
+		h.Sites, err = smallNumber(value)
+	case "budgets":
+		h.Budgets, err = smallNumber(value)
+	case "brokers":
+		h.Brokers, err = smallNumber(value)
+	case "until":
+		if h.Until, err = time.ParseDuration(value); err != nil || h.Until <= 0 {
+			err = errors.New("in a history: want a length of time above 0, such as 12.5s")
+		}
+	case "keep":
+		h.Keep, err = parseKeep(value)
+	default:
+		err = fmt.Errorf("is not part of a history: want seed, run, sites, budgets, brokers, until and keep, such as %q", exampleHistory)
+	}
+	return err
+}
+
+// wholeNumber reads a plain number from 1 on.
+func wholeNumber(text string, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n < 1 || n > most || strconv.FormatUint(n, 10) != text {
+		return 0, fmt.Errorf("in a history: want a whole number from 1 to %d, not %.40q", most, text)
+	}
+	return n, nil
+}
+
+// smallNumber reads one that counts things.
+func smallNumber(text string) (int, error) {
+	n, err := wholeNumber(text, maxSteps)
+	return int(n), err
+}
+
+// parseKeep reads numbers and runs of them. There may be none.
 func parseKeep(value string) ([]int, error) {
 	keep := []int{}
-	for _, field := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
+	if value == "" {
+		return keep, nil
+	}
+	for field := range strings.SplitSeq(value, ",") {
 		from, to, isRange := strings.Cut(field, "-")
-		first, err := strconv.Atoi(from)
+		first, err := smallNumber(from)
 		last := first
 		if err == nil && isRange {
-			last, err = strconv.Atoi(to)
+			last, err = smallNumber(to)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if last-first > maxSteps {
-			return nil, fmt.Errorf("%s are more faults than a run has", field)
+		case last < first:
+			return nil, fmt.Errorf("in a history: want %d-%d instead of %s", last, first, field)
 		}
 		for n := first; n <= last; n++ {
 			keep = append(keep, n)
 		}
 	}
 	slices.Sort(keep)
-	return keep, nil
+	return slices.Compact(keep), nil
 }
 
 // rule is what a failure is about, without its names and figures: its first

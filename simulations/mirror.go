@@ -21,11 +21,12 @@ type mirror struct {
 	fences  map[lease.Holder][]lease.Fence // by shard
 	newest  []lease.GrantID                // by shard
 	clock   []int64                        // by shard
-	read    map[string]int64               // by budget in the store: the version of its policy that the shard's owner has read
 	// Of the transaction at hand: budgets that it touches, grants that it opens.
 	touched []*book
 	opened  []lease.GrantID
 	issued  int64 // tokens, ever
+	// generation of the store: that of the copy, after a restore that is not declared.
+	generation uint32
 }
 
 // book is one budget in the store.
@@ -43,13 +44,16 @@ type book struct {
 
 func newMirror(w *World) *mirror {
 	return &mirror{
-		w: w, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
-		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards), read: map[string]int64{},
+		w: w, generation: 1, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
+		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards),
 	}
 }
 
 // applied takes a transaction that the store has applied.
 func (m *mirror) applied(txn store.Txn) {
+	if m.w.restored && m.w.stage == nil {
+		return // until the restore is declared; revisions repeat, and late transactions may pass
+	}
 	m.touched, m.opened = m.touched[:0], m.opened[:0]
 	for i := range txn.Then {
 		if op := &txn.Then[i]; op.Kind == store.OpPut || op.Kind == store.OpDelete {
@@ -63,25 +67,6 @@ func (m *mirror) applied(txn store.Txn) {
 	}
 	for _, b := range m.touched {
 		m.check(b)
-	}
-	m.readPolicies(txn)
-}
-
-// readPolicies notes which versions the owner of a shard has read, if the
-// transaction reads policies: from then on no older one counts. (One that only
-// reads may be applied late, when nobody hears of it any more; the chain of commits
-// keeps others from that.)
-func (m *mirror) readPolicies(txn store.Txn) {
-	reads := func(op store.Op) bool { return op.Kind == store.OpRange && op.Key == m.w.layout.Policies() }
-	if len(txn.If) == 0 || !slices.ContainsFunc(txn.Then, reads) {
-		return
-	}
-	owner := txn.If[0].Key
-	for i, key := range m.w.keys {
-		id := lease.ShardOf(key, m.w.cfg.Shards)
-		if m.w.layout.Owner(id) == owner {
-			m.read[m.w.layout.Budget(id, key)] = m.w.cfg.Policies[m.w.rules[i]].Rule.Version
-		}
 	}
 }
 
@@ -133,6 +118,9 @@ func (m *mirror) budget(op *store.Op, kv store.KeyValue) {
 		return
 	}
 	stored := decode[record.Budget](m.w, kv)
+	if stored.Since() != m.generation {
+		return // what it says is of another life
+	}
 	b := m.book(lease.Key{Account: stored.Account, Operation: stored.Operation})
 	if b == nil {
 		m.w.failf("a record of an unknown budget at %s", op.Key)
@@ -168,11 +156,11 @@ func (m *mirror) book(key lease.Key) *book {
 
 // dropped holds that a record goes only when it says what no record says.
 func (m *mirror) dropped(b *book) {
+	if !b.exists {
+		return // of an earlier generation
+	}
 	b.exists, b.dropped = false, true
 	l := b.ledger.Clone()
-	if newer := m.read[m.w.layout.Budget(m.shard(b), l.Key)]; newer > l.Rule.Version && !m.w.restored {
-		m.w.failf("the record of a budget was dropped under an old policy, with version %d known: %v", newer, &l)
-	}
 	now := lease.Time(m.w.now)
 	if wait, ok := l.Rule.Refill.Wait(l.Rule.Capacity - l.Available - l.Reserved()); ok {
 		if l.Rule.Refill.Tokens > 0 {
@@ -321,7 +309,11 @@ func (m *mirror) held(b *book) {
 	}
 	for _, h := range held {
 		var reserved int64
-		if id, err := lease.ParseGrantID(h.grant); err == nil && b.exists {
+		id, err := lease.ParseGrantID(h.grant)
+		if err == nil && id.Generation < m.w.era.generation {
+			continue // unknown credit, until every process of then has ended
+		}
+		if err == nil && b.exists {
 			if g := b.ledger.Grant(id); g != nil {
 				reserved = g.Outstanding()
 			}
@@ -362,4 +354,33 @@ func (m *mirror) reread() {
 		txn.Then = append(txn.Then, store.Op{Kind: store.OpPut, Key: kv.Key, Value: kv.Value})
 	}
 	m.applied(txn)
+}
+
+// checkDrops holds that an owner does not drop a record under an older policy than
+// it has heard of. (Looked at when the transaction is sent: one that is applied late
+// was right when it was made.)
+func (m *mirror) checkDrops(o *owner, txn store.Txn) {
+	for _, op := range txn.Then {
+		b := m.paths[op.Key]
+		if op.Kind != store.OpDelete || b == nil || !b.exists || m.w.restored {
+			continue
+		}
+		if newer := o.heard[b.ledger.Key.Operation]; newer > b.ledger.Rule.Version {
+			m.w.failf("the record of a budget is dropped under an old policy, with version %d known: %v", newer, b.ledger)
+		}
+	}
+}
+
+// hear notes which policies the owner has read.
+func (o *owner) hear(txn store.Txn, res store.TxnResult) {
+	for at, op := range txn.Then {
+		if op.Kind != store.OpRange || op.Key != o.b.w.layout.Policies() {
+			continue
+		}
+		clear(o.heard)
+		for _, kv := range res.Results[at].KVs {
+			p := decode[lease.Policy](o.b.w, kv)
+			o.heard[p.Operation] = p.Rule.Version
+		}
+	}
 }

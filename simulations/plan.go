@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/simulations/scenario"
 )
 
@@ -13,9 +12,9 @@ func (st *stage) plan(f *scenario.Fault) {
 	w := st.w
 	do := st.do(f)
 	if f.Kind == scenario.Restore {
-		var copied *store.Snapshot
-		w.after(f.At-f.Age, "backup", "", 0, func() { copied = w.store.Snapshot() })
-		do = func() { w.setBack(copied) }
+		var copied *backup
+		w.after(f.At-f.Age, "backup", "", 0, func() { copied = w.backup() })
+		do = func() { st.restore(f, copied) }
 	}
 	w.after(f.At, string(f.Kind), f.Target, int64(f.For), do)
 }
@@ -161,11 +160,22 @@ func (st *stage) stepWall(f *scenario.Fault) {
 	forEach(st.brokers(f.Target), func(b *broker) { b.clock.wall += f.Step })
 }
 
-// setBack restores the store from a copy, and tells nobody.
-func (w *World) setBack(copied *store.Snapshot) {
-	w.restored = true
-	w.store.Restore(copied)
-	w.mirror.reread()
+// restore sets the store back. A declared restore ends the limiters of before, at
+// their next contact or at the latest before it is attested; they start again.
+func (st *stage) restore(f *scenario.Fault, copied *backup) {
+	w := st.w
+	if !f.Declared {
+		w.setBack(copied)
+		return
+	}
+	w.setBackDeclared(copied)
+	forEach(w.sites, (*site).startWhenFree)
+	st.later(f.Attested, "attest", func() {
+		for _, p := range w.earlier() {
+			p.crash()
+		}
+		w.attestRestore()
+	})
 }
 
 // keepAlive holds the broker's session, as far as it reaches the store; where it

@@ -57,6 +57,7 @@ type stage struct {
 	regions  [][]*site
 	held     []int64 // by region, for samples
 	sample   time.Duration
+	arrived  int             // checks
 	asked    int64           // requests to brokers
 	measured *measure.Result // set when the scenario is over
 }
@@ -220,6 +221,7 @@ func (st *stage) next() {
 	}
 	s := st.regions[a.Region][a.Limiter]
 	st.w.after(a.At-st.w.now, "arrival", s.name, int64(a.Key), func() {
+		st.arrived++
 		st.record.Arrived(a)
 		st.ask(s, a)
 		st.next()
@@ -282,7 +284,7 @@ func (st *stage) takeSample() {
 	for i, key := range w.keys {
 		book := w.mirror.ledgers[key]
 		if book == nil || !book.exists {
-			b.Available += w.cfg.Policies[w.rules[i]].Rule.Capacity
+			st.unrecorded(&b, w.cfg.Policies[w.rules[i]].Rule)
 			continue
 		}
 		l := book.ledger
@@ -296,6 +298,19 @@ func (st *stage) takeSample() {
 		}
 	}
 	st.record.Balance(w.now, b)
+}
+
+// unrecorded adds a budget without a record: it is full, or after a restore
+// unknown until that is attested, and then what refill has earned since.
+func (st *stage) unrecorded(b *measure.Balance, rule lease.Rule) {
+	switch e := st.w.era; {
+	case e.generation == 1:
+		b.Available += rule.Capacity
+	case e.unknown:
+		b.Unknown += rule.Capacity
+	default:
+		b.Available += lease.Projected(rule, lease.Time(e.attested), 0, 0, 0, lease.Time(st.w.now))
+	}
 }
 
 // holding is the region that a grant is held in, and whether by its current

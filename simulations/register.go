@@ -24,6 +24,8 @@ func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*
 	}
 	var (
 		w    = b.w
+		era  = w.era.changes
+		put  bool // the last transaction has written an epoch
 		resp *pb.RegisterResponse
 		res  store.TxnResult
 		err  error
@@ -44,10 +46,13 @@ func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*
 		case waits:
 			b.transact("register", 0, txn, func(got store.TxnResult, failed error) {
 				res, err = got, failed
+				put = failed == nil && got.Succeeded && writes(txn)
 				run()
 			})
 		case err == nil && !b.down:
-			w.registered(h, req, resp)
+			if era == w.era.changes {
+				w.registered(h, req, resp, put)
+			}
 			answer(resp)
 		}
 	}
@@ -56,7 +61,7 @@ func (b *broker) register(h lease.Holder, req *pb.RegisterRequest, answer func(*
 
 // registered checks that each epoch goes to one start, and that a registration
 // which is repeated gets no other epoch; and it hints the brokers.
-func (w *World) registered(h lease.Holder, req *pb.RegisterRequest, resp *pb.RegisterResponse) {
+func (w *World) registered(h lease.Holder, req *pb.RegisterRequest, resp *pb.RegisterResponse, put bool) {
 	nonce := req.GetStartNonce()
 	if !resp.GetRegistered() {
 		return
@@ -68,7 +73,8 @@ func (w *World) registered(h lease.Holder, req *pb.RegisterRequest, resp *pb.Reg
 	fresh := w.starts[who] == ""
 	w.starts[who] = nonce
 	asked := fmt.Sprintf("%s replaces %d", nonce, req.GetReplacesEpoch())
-	if before := w.served[asked]; fresh && before != 0 && !w.restored {
+	before := w.served[asked]
+	if put && fresh && before != 0 && !w.restored {
 		w.failf("a registration of %v that got epoch %d got epoch %d when it was repeated", h, before, who.Epoch)
 	}
 	w.served[asked] = who.Epoch

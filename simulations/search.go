@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/tokenlease/tokenlease/simulations/scenario"
 )
 
 // Search runs many seeds, each a small world of its own with faults drawn anew.
@@ -14,8 +12,6 @@ type Search struct {
 	Workers      int // that run side by side; below 1 is read as 1
 	// Draw makes the configuration of a seed; nil: [Draw].
 	Draw func(seed uint64) Config
-	// Play is the scenario that is played with each seed, instead of what is drawn.
-	Play *scenario.Scenario
 	// Progress, unless it is nil, is told after each seed, by one worker at a time.
 	Progress func(Found)
 }
@@ -72,10 +68,7 @@ func (s Search) Run(ctx context.Context) Found {
 
 // world is that of a seed.
 func (s Search) world(seed uint64) *World {
-	switch {
-	case s.Play != nil:
-		return newStage(s.Play, Playing{Seed: seed})
-	case s.Draw != nil:
+	if s.Draw != nil {
 		return New(s.Draw(seed))
 	}
 	return New(Draw(seed))

@@ -77,7 +77,7 @@ func TestShrink(t *testing.T) {
 	}
 	h, smaller := Shrink(t.Context(), found, fast)
 	t.Logf("step %d with %d faults, then step %d with %v", found.Step, found.Faults, smaller.Step, h)
-	if smaller.Step > found.Step || len(h.Keep) > 0 || h.Keep == nil {
+	if len(h.Keep) > 0 || h.Keep == nil || h.Sites != 1 {
 		t.Errorf("a fast clock needs no fault, and these are left: %v", h)
 	}
 	parsed, err := ParseHistory(h.String())

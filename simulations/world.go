@@ -38,11 +38,13 @@ type World struct {
 
 	store    *store.Memory
 	trouble  trouble
+	era      era
 	restored bool // the store was set back, undeclared
 	layout   record.Layout
 	mirror   *mirror
 	net      *network
 	brokers  []*broker
+	sessions []store.SessionID // all that ever were
 	sites    []*site
 	keys     []lease.Key
 	rules    []int // by key: its policy, in cfg.Policies
@@ -75,6 +77,7 @@ type Stats struct {
 	Rivals      int64 `json:"rivals"`         // limiters started beside an old one
 	Attested    int64 `json:"attestations"`
 	Policies    int64 `json:"policy_changes"`
+	SetBack     int64 `json:"declared_restores"`
 }
 
 // add sums up runs.
@@ -95,6 +98,7 @@ func (s *Stats) add(o Stats) {
 	s.Rivals += o.Rivals
 	s.Attested += o.Attested
 	s.Policies += o.Policies
+	s.SetBack += o.SetBack
 }
 
 // event is one thing that happens. What it is about is kept for the trace.
@@ -138,6 +142,7 @@ func newWorld(cfg Config) *World {
 		w.store.SetMaxTxnOps(cfg.TxnOps)
 	}
 	w.mirror = newMirror(w)
+	w.found()
 	return w
 }
 
@@ -185,7 +190,7 @@ func (w *World) Run() error {
 	if w.stage != nil {
 		w.stage.over()
 	}
-	if w.fail == nil && !w.restored {
+	if undeclared := w.stage != nil && w.restored; w.fail == nil && !undeclared {
 		w.heal()
 	}
 	for _, stop := range w.stops {
@@ -216,9 +221,20 @@ func (w *World) step() {
 	w.mixString(e.kind)
 	w.mixString(e.who)
 	e.run()
-	if w.steps >= maxSteps {
+	if w.steps >= w.mostSteps() {
 		w.failf("no end in sight after %d events", w.steps)
 	}
+}
+
+// mostSteps is how many events the world may have had by now. A scenario has as
+// many as its checks and its time ask for.
+func (w *World) mostSteps() int {
+	if w.stage == nil {
+		return maxSteps
+	}
+	const perCheck, perSecond = 100, 1000 // of a node
+	nodes := len(w.sites) + len(w.brokers)
+	return maxSteps + perCheck*w.stage.arrived + perSecond*nodes*int(w.now/time.Second)
 }
 
 func (w *World) mix(v uint64) {

@@ -58,6 +58,32 @@ func (n *tokens) Set(text string) error {
 	return nil
 }
 
+// number is a flag that takes a whole number from 1 on, in plain decimal. 0 stands
+// for one that was not given.
+type number struct{ value, most uint64 }
+
+// numberVar adds such a flag.
+func numberVar(flags *pflag.FlagSet, n *number, name, usage string, value, most uint64) {
+	*n = number{value: value, most: most}
+	flags.Var(n, name, usage)
+}
+
+// String is the flag's value.
+func (n *number) String() string { return strconv.FormatUint(n.value, 10) }
+
+// Type is what help calls the value.
+func (n *number) Type() string { return "number" }
+
+// Set reads the flag.
+func (n *number) Set(text string) error {
+	value, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || strconv.FormatUint(value, 10) != text || value < 1 || value > n.most {
+		return fmt.Errorf("want a whole number from 1 to %d, not %.40q", n.most, text)
+	}
+	n.value = value
+	return nil
+}
+
 // logSettings are how a server logs.
 type logSettings struct {
 	level  choice

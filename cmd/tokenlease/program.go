@@ -158,5 +158,5 @@ const rootExample = `  # Everything in one process, to try it.
   # Put policies in force.
   tokenlease policy apply policies.yaml
 
-  # What does a lost region do to a budget?
-  tokenlease simulate lost-region`
+  # What does a partition do to a budget?
+  tokenlease simulate partition`

@@ -15,10 +15,10 @@ type progressLine struct {
 	max int64
 }
 
-// progress starts a line on stderr, if that is a terminal.
+// progress starts a line on stderr, if that is a terminal that can move its cursor.
 func (p *program) progress(unit string) *progressLine {
 	f, ok := p.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return &progressLine{}
 	}
 	return &progressLine{bar: progressbar.NewOptions64(1,

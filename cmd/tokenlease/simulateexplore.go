@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +19,7 @@ type explored struct {
 	Depth       int      `json:"depth"`           // events of the longest history
 	Exhausted   bool     `json:"exhausted"`       // every history of the scope was gone through
 	Bound       string   `json:"bound,omitempty"` // what stopped it otherwise
+	Interrupted bool     `json:"interrupted,omitempty"`
 	Seconds     float64  `json:"seconds"`
 	Violation   string   `json:"violation,omitempty"`
 	History     []string `json:"history,omitempty"` // the shortest that leads there
@@ -27,17 +28,13 @@ type explored struct {
 // explore goes through every history of scopes.
 func (p *program) explore(ctx context.Context, s *simulateSettings) error {
 	if s.explore == "list" {
-		t := &table{heading: []string{"SCOPE", "ABOUT"}}
-		for _, scope := range explore.Presets() {
-			t.add(scope.Name, scope.About)
-		}
-		return t.write(p.stdout)
+		return p.listScopes(s)
 	}
 	scopes, err := chooseScopes(s.explore)
 	if err != nil {
 		return err
 	}
-	var all []explored
+	all := []explored{}
 	violated := false
 	for _, scope := range scopes {
 		e, err := p.exploreOne(ctx, s, scope)
@@ -46,6 +43,9 @@ func (p *program) explore(ctx context.Context, s *simulateSettings) error {
 		}
 		all = append(all, e)
 		violated = violated || e.Violation != ""
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	if err := p.writeExplored(s.output, all); err != nil {
 		return err
@@ -59,6 +59,29 @@ func (p *program) explore(ctx context.Context, s *simulateSettings) error {
 	return nil
 }
 
+// scopeAbout is a scope in the form of -o json.
+type scopeAbout struct {
+	Scope string `json:"scope"`
+	About string `json:"about"`
+}
+
+// listScopes tells which scopes there are.
+func (p *program) listScopes(s *simulateSettings) error {
+	if s.states.value > 0 {
+		return usageErrorf("--states means nothing with --explore=list: leave it out")
+	}
+	t := &table{heading: []string{"SCOPE", "ABOUT"}}
+	var all []scopeAbout
+	for _, scope := range explore.Presets() {
+		t.add(scope.Name, scope.About)
+		all = append(all, scopeAbout{scope.Name, scope.About})
+	}
+	if s.output == formatJSON {
+		return p.writeJSON(all)
+	}
+	return t.write(p.stdout)
+}
+
 // chooseScopes are those that are named, with commas between them.
 func chooseScopes(names string) ([]explore.Scope, error) {
 	if names == "all" {
@@ -67,7 +90,10 @@ func chooseScopes(names string) ([]explore.Scope, error) {
 	var scopes []explore.Scope
 	for name := range strings.SplitSeq(names, ",") {
 		scope, ok := explore.Preset(name)
-		if !ok {
+		switch {
+		case slices.ContainsFunc(scopes, func(s explore.Scope) bool { return s.Name == name }):
+			return nil, usageErrorf("--explore: %s stands twice: remove one", name)
+		case !ok:
 			return nil, usageErrorf("--explore: there is no scope %q: --explore=list names them", name)
 		}
 		scopes = append(scopes, scope)
@@ -77,9 +103,9 @@ func chooseScopes(names string) ([]explore.Scope, error) {
 
 func (p *program) exploreOne(ctx context.Context, s *simulateSettings, scope explore.Scope) (explored, error) {
 	start := time.Now()
-	scope.Cores, scope.Clock = s.workers, func() time.Duration { return time.Since(start) }
-	if s.states > 0 {
-		scope.MaxStates = s.states
+	scope.Cores, scope.Clock = int(s.workers.value), func() time.Duration { return time.Since(start) }
+	if s.states.value > 0 {
+		scope.MaxStates = int(s.states.value)
 	}
 	bar := p.progress("states")
 	r, err := explore.Run(ctx, scope, func(now explore.Progress) {
@@ -90,16 +116,15 @@ func (p *program) exploreOne(ctx context.Context, s *simulateSettings, scope exp
 		return explored{}, err
 	}
 	return explored{
-		Scope: scope.Name, About: scope.About, States: r.States, Transitions: r.Transitions, Depth: r.Depth,
+		Interrupted: ctx.Err() != nil && !r.Exhausted,
+		Scope:       scope.Name, About: scope.About, States: r.States, Transitions: r.Transitions, Depth: r.Depth,
 		Exhausted: r.Exhausted, Bound: r.Bound, Seconds: time.Since(start).Seconds(), Violation: r.Violation, History: r.History,
 	}, nil
 }
 
 func (p *program) writeExplored(format outputFormat, all []explored) error {
 	if format == formatJSON {
-		encoder := json.NewEncoder(p.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
+		return p.writeJSON(all)
 	}
 	t := &table{heading: []string{"SCOPE", "STATES", "TRANSITIONS", "DEPTH", "SECONDS", "RESULT"}}
 	for _, e := range all {

@@ -23,6 +23,8 @@ type Options struct {
 	Seed    uint64 // of all scenarios; 0: each its own
 	Alone   bool   // the real code and the oracle, without the other strategies
 	Workers int    // runs side by side; below 1 is read as 1
+	// Note, if set, is told what messages and transactions of the real code say.
+	Note func(at time.Duration, text string)
 	// Clock measures how long a run takes; nil: not at all.
 	Clock func() time.Duration
 	// Progress, unless it is nil, is told after each run, by one at a time.
@@ -95,13 +97,14 @@ func Play(ctx context.Context, scenarios []*scenario.Scenario, o Options) ([]rep
 		})
 	}
 	wg.Wait()
-	if failed != nil {
+	if failed != nil && ctx.Err() == nil {
 		return nil, failed
 	}
+	runs = slices.DeleteFunc(runs, func(r report.Run) bool { return slices.Contains(r.Results, nil) })
 	for i := range runs {
 		judge(&runs[i])
 	}
-	return runs, nil
+	return runs, failed
 }
 
 // run plays a scenario with the strategy at a place among the results.
@@ -121,7 +124,7 @@ func (o Options) run(sc *scenario.Scenario, place int) (r *measure.Result, wall 
 	if o.Clock != nil {
 		start = o.Clock()
 	}
-	r, _ = simulations.Play(sc, simulations.Playing{Seed: seed}) // what is broken, the result tells
+	r, _ = simulations.Play(sc, simulations.Playing{Seed: seed, Note: o.Note}) // what is broken, the result tells
 	if o.Clock != nil {
 		wall = o.Clock() - start
 	}

@@ -143,6 +143,14 @@ func faster(a, b lease.Rate) bool {
 	return hiA > hiB || hiA == hiB && loA > loB
 }
 
+// Restored tells the judge that an older version of the policy is in force again,
+// since the store was set back.
+func (j *Judge) Restored(now time.Duration, rule lease.Rule) {
+	for i := range j.periods {
+		j.periods[i].widen(now, rule)
+	}
+}
+
 // Full says that a bucket which refills as fast as any version allows is full.
 func (j *Judge) Full(now time.Duration) bool {
 	for i := range j.periods {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	"github.com/tokenlease/tokenlease/simulations/scenario"
 )
 
@@ -58,18 +59,18 @@ func (f Finding) String() string {
 		fmt.Fprintf(&b, " in %s", e.Region)
 	}
 	if e.From > 0 {
-		fmt.Fprintf(&b, " from %v", e.From)
+		fmt.Fprintf(&b, " from %s", strictyaml.FormatDuration(e.From))
 	}
 	switch {
 	case e.Until > 0 && isBalance(e.Quantity):
-		fmt.Fprintf(&b, " at %v", e.Until)
+		fmt.Fprintf(&b, " at %s", strictyaml.FormatDuration(e.Until))
 	case e.Until > 0:
-		fmt.Fprintf(&b, " until %v", e.Until)
+		fmt.Fprintf(&b, " until %s", strictyaml.FormatDuration(e.Until))
 	}
 	if f.Problem != "" {
 		return b.String() + ": " + f.Problem
 	}
-	return b.String() + " is " + number(f.Measured) + ", want " + wanted(e)
+	return b.String() + " is " + number(e.Quantity, f.Measured) + ", want " + wanted(e)
 }
 
 func wanted(e *scenario.Expectation) string {
@@ -77,21 +78,22 @@ func wanted(e *scenario.Expectation) string {
 	case e.AtLeast == nil && e.AtMost == nil:
 		return "anything"
 	case e.AtMost == nil:
-		return "at least " + number(*e.AtLeast)
+		return "at least " + number(e.Quantity, *e.AtLeast)
 	case e.AtLeast == nil:
-		return "at most " + number(*e.AtMost)
+		return "at most " + number(e.Quantity, *e.AtMost)
 	case *e.AtLeast == *e.AtMost:
-		return number(*e.AtLeast)
+		return number(e.Quantity, *e.AtLeast)
 	}
-	return number(*e.AtLeast) + " to " + number(*e.AtMost)
+	return number(e.Quantity, *e.AtLeast) + " to " + number(e.Quantity, *e.AtMost)
 }
 
-// number has up to three decimals, rounded.
-func number(v float64) string {
+// number has up to three decimals, rounded, and the unit that a file has.
+func number(q scenario.Quantity, v float64) string {
 	if math.IsInf(v, 1) {
 		return "never"
 	}
-	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
+	unit := map[scenario.Quantity]string{scenario.Utilisation: "%", scenario.Recovery: "s"}[q]
+	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) + unit
 }
 
 // measured is the quantity that the expectation is about.

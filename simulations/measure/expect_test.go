@@ -31,16 +31,16 @@ func TestCheck(t *testing.T) {
 			"line 42: admitted in eu from 2s until 4s is 5, want at least 20", false},
 		// The admission of 3 s is at 3.001 s, outside of the window.
 		{scenario.Expectation{Quantity: scenario.Admitted, Region: "us", From: 2 * second, Until: 3*second + time.Millisecond, AtMost: new(5.0)},
-			"line 42: admitted in us from 2s until 3.001s is 5, want at most 5", true},
+			"line 42: admitted in us from 2s until 3001ms is 5, want at most 5", true},
 		{scenario.Expectation{Quantity: scenario.Unavailable, From: 4 * second, AtLeast: new(1.0), AtMost: new(2.0)},
 			"line 42: unavailable from 4s is 2, want 1 to 2", true},
 		{scenario.Expectation{Quantity: scenario.Exhausted, AtMost: new(0.0)}, "line 42: exhausted is 0, want at most 0", true},
 		{scenario.Expectation{Quantity: scenario.FalseDenied, AtMost: new(2.0)}, "line 42: false-denied is 3, want at most 2", false},
 		{scenario.Expectation{Quantity: scenario.FalseDenied, Region: "us", AtMost: new(0.0)}, "line 42: false-denied in us is 0, want at most 0", true},
-		{scenario.Expectation{Quantity: scenario.Utilisation, AtLeast: new(85.0)}, "line 42: utilisation is 85, want at least 85", true},
+		{scenario.Expectation{Quantity: scenario.Utilisation, AtLeast: new(85.0)}, "line 42: utilisation is 85%, want at least 85%", true},
 		{scenario.Expectation{Quantity: scenario.Utilisation, Region: "eu", Until: 4 * second, AtLeast: new(75.1)},
-			"line 42: utilisation in eu until 4s is 75, want at least 75.1", false},
-		{scenario.Expectation{Quantity: scenario.Recovery, AtMost: new(0.1)}, "line 42: recovery is 0.101, want at most 0.1", false},
+			"line 42: utilisation in eu until 4s is 75%, want at least 75.1%", false},
+		{scenario.Expectation{Quantity: scenario.Recovery, AtMost: new(0.1)}, "line 42: recovery is 0.101s, want at most 0.1s", false},
 		{scenario.Expectation{Quantity: scenario.Excess, AtMost: new(0.0)}, "line 42: excess is 0, want at most 0", true},
 		{scenario.Expectation{Quantity: scenario.Stopped, AtMost: new(0.0)}, "line 42: stopped is 0, want at most 0", true},
 		{scenario.Expectation{Quantity: scenario.Excess, Strategy: "static", AtMost: new(0.0)},
@@ -123,7 +123,7 @@ func TestNeverRecovered(t *testing.T) {
 	sc := small()
 	sc.Expect = []scenario.Expectation{{Line: 1, Quantity: scenario.Recovery, AtMost: new(1e9)}}
 	got := measure.Check(sc, map[string]*measure.Result{"tokenlease": {Never: true}})
-	if want := "line 1: recovery is never, want at most 1000000000"; got[0].OK || got[0].String() != want {
+	if want := "line 1: recovery is never, want at most 1000000000s"; got[0].OK || got[0].String() != want {
 		t.Errorf("%v %v", got[0], got[0].OK)
 	}
 }

@@ -32,7 +32,9 @@ func End(f *scenario.Fault) (at time.Duration, ok bool) {
 		return f.At + f.Back, f.Back > 0
 	case scenario.Cut, scenario.Mess, scenario.Pause, scenario.Freeze, scenario.StoreIs:
 		return f.At + f.For, f.For > 0
-	case scenario.Zombie, scenario.Expire, scenario.Restore, scenario.Policy, scenario.Attest, scenario.Wall:
+	case scenario.Restore:
+		return f.At + f.Attested, !f.Declared || f.Attested > 0
+	case scenario.Zombie, scenario.Expire, scenario.Policy, scenario.Attest, scenario.Wall:
 	}
 	return f.At + f.For, true
 }
@@ -51,6 +53,9 @@ func Label(f *scenario.Fault) string {
 	case scenario.Policy:
 		return fmt.Sprintf("policy %s: %d", f.Policy.Operation, f.Policy.Rule.Capacity)
 	case scenario.Restore:
+		if f.Declared {
+			return "restore declared"
+		}
 		return "store restored"
 	case scenario.Wall:
 		return fmt.Sprintf("wall %s %+g s", f.Target, f.Step.Seconds())

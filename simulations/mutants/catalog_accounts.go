@@ -59,7 +59,7 @@ var accounts = []Mutant{
 		Name: "grant-ids-start-over", Area: Accounts, Rule: "C3.4", Seeds: 100, Scope: "fail-over",
 		Breaks: "A new owner, or one that reads again, numbers grants from 1.",
 		Edits: []Edit{
-			after(loadFile, "s.headRevision, s.nextGrant = r.KVs[0].ModRevision, head.NextGrant", "s.nextGrant = 1"),
+			after(loadFile, "s.headRevision, s.nextGrant, s.cleared = r.KVs[0].ModRevision, head.NextGrant, head.Cleared", "s.nextGrant = 1"),
 		},
 	},
 	{

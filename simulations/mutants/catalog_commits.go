@@ -6,7 +6,7 @@ var commits = []Mutant{
 		Name: "no-guard", Area: Commits, Rule: "C3.1", Seeds: 100, Scope: "fail-over",
 		Breaks: "Commits compare neither the ownership nor the head.",
 		Edits: []Edit{
-			before(loadFile, "return []store.Compare{\n\t\t{Key: s.cfg.Layout.Owner", `return []store.Compare{{Key: "/never", Target: store.CreateRevision}}`),
+			before(loadFile, "return append([]store.Compare{\n\t\t{Key: s.cfg.Layout.Owner", `return []store.Compare{{Key: "/never", Target: store.CreateRevision}}`),
 		},
 	},
 	{
@@ -28,20 +28,21 @@ var commits = []Mutant{
 		Breaks: "A commit of unknown outcome is taken for applied, and answered.",
 		Edits: []Edit{
 			before(shardFile, "switch {\n\tcase err != nil:\n\t\ts.stats.Uncertain++",
-				"if err != nil && len(b.reads) == 0 && !b.setBack {\ns.committed(b, res)\nreturn\n}"),
+				"if err != nil && len(b.reads) == 0 && b.setBack == nil {\ns.committed(b, res)\nreturn\n}"),
 		},
 	},
 	{
 		Name: "refused-is-applied", Area: Commits, Rule: "C3.1", Seeds: 200, Scope: "commits", Aim: "fail-overs",
 		Breaks: "A commit that the store refused is taken for applied, and answered.",
 		Edits: []Edit{
-			swap(shardFile, "case !res.Succeeded:\n\t\ts.stats.Refused++", "case !res.Succeeded && len(b.reads) == 0 && !b.setBack && "+on+":\n\t\tres.Revision = s.headRevision\n\t\ts.committed(b, res)\n\tcase !res.Succeeded:\n\t\ts.stats.Refused++"),
+			swap(shardFile, "case !res.Succeeded:\n\t\ts.stats.Refused++", "case !res.Succeeded && len(b.reads) == 0 && b.setBack == nil && "+on+":\n\t\tres.Revision = s.headRevision\n\t\ts.committed(b, res)\n\tcase !res.Succeeded:\n\t\ts.stats.Refused++"),
 		},
 	},
 	{
 		Name: "memory-outlives-doubt", Area: Commits, Rule: "C6", Seeds: 200, Scope: "commits",
 		Breaks: "After a commit of unknown outcome only the head is read again; the ledgers in memory stay.",
 		Edits: []Edit{
+			swap(loadFile, "\ts.forget()\n", "if !"+on+" {\ns.forget()\n}\n"),
 			swap(shardFile, "func (s *Shard) doubt(b *batch, err error) {\n\ts.forget()", `func (s *Shard) doubt(b *batch, err error) {
 				ledgers, order := s.ledgers, s.order
 				s.forget()
@@ -58,7 +59,7 @@ var commits = []Mutant{
 		Name: "answers-without-a-guard", Area: Commits, Rule: "C3.2", Seeds: 800, Aim: "stale-owners",
 		Breaks: "An answer that changes nothing leaves from memory, without a transaction (and without the heads that would tell).",
 		Edits: []Edit{
-			before(shardFile, "return b.txn(s)", `if !b.writes() && len(b.reads) == 0 && !b.setBack {
+			before(shardFile, "return b.txn(s)", `if !b.writes() && len(b.reads) == 0 && b.setBack == nil {
 				s.flight = nil
 				for _, j := range b.done {
 					j.finish(s)
@@ -84,7 +85,7 @@ var commits = []Mutant{
 				b.old[id] = res.Results[0].KVs
 			}`),
 			swap(worldBroker, "loadedYet bool\n", "loadedYet bool\n\tfresh map[string]bool\n"),
-			before(worldCommit, `o.b.transact("apply", int64(o.shard), txn, o.result)`, `
+			before(worldCommit, `o.b.transact("apply", int64(o.shard), txn, func(res store.TxnResult, err error) {`, `
 				o.b.transact("apply", int64(o.shard), txn, func(res store.TxnResult, err error) {
 					for i, op := range txn.Then {
 						if err != nil || !res.Succeeded || op.Kind != store.OpGet || o.fresh[op.Key] || !strings.HasPrefix(op.Key, w.layout.Shards()) || op.Key == w.layout.Head(o.shard) {

@@ -81,7 +81,8 @@ var timeAndPolicy = []Mutant{
 		Name: "drops-what-is-not-full", Area: Time, Rule: "C8", Seeds: 100, Scope: "idle",
 		Breaks: "An idle ledger with nothing out is dropped, full or not.",
 		Edits: []Edit{
-			swap(sweepFile, "if !e.ledger.Full() {", "if !e.ledger.Full() && (!"+on+" || len(e.ledger.Grants) > 0) {"),
+			swap(sweepFile, "if !e.ledger.Full() || !s.fullWithout(e.key.Operation) {",
+				"if (!e.ledger.Full() || !s.fullWithout(e.key.Operation)) && (!"+on+" || len(e.ledger.Grants) > 0) {"),
 		},
 	},
 	{
@@ -114,7 +115,7 @@ var timeAndPolicy = []Mutant{
 		},
 	},
 	{
-		Name: "drops-under-an-old-policy", Area: Time, Rule: "C8", Seeds: 400, Aim: "forgotten-policies",
+		Name: "drops-under-an-old-policy", Area: Time, Rule: "C8", Seeds: 1000, Aim: "forgotten-policies",
 		Breaks: "A ledger that is full under an old version is dropped, and comes back full under the new one.",
 		Edits: []Edit{
 			swap(sweepFile, "ok && pol.Rule.Version > e.ledger.Rule.Version {", "ok && pol.Rule.Version > e.ledger.Rule.Version && !"+on+" {"),

@@ -35,14 +35,15 @@ var unknown = []Mutant{
 		Name: "epochs-are-shared", Area: Unknown, Rule: "C3.3", Seeds: 100, Aim: "rivals",
 		Breaks: "A new start of a holder gets the epoch that the last one has.",
 		Edits: []Edit{
-			swap(registryFile, "case seen.StartNonce == req.GetStartNonce():", "case seen.StartNonce == req.GetStartNonce(), seen.Epoch > 0 && "+on+":"),
+			swap(registryFile, "case seen.StartNonce == req.GetStartNonce() && !seen.era.Fences(seen.Epoch):",
+				"case seen.StartNonce == req.GetStartNonce() && !seen.era.Fences(seen.Epoch), seen.Epoch > 0 && "+on+":"),
 		},
 	},
 	{
 		Name: "registration-is-not-guarded", Area: Unknown, Rule: "C3.5", Seeds: 200, Aim: "rivals",
 		Breaks: "A registration is written whatever has been written since it was read.",
 		Edits: []Edit{
-			after(registryFile, "t := store.Txn{If: []store.Compare{{Key: key, Target: store.ModRevision, Revision: revision}}}", `t.If = []store.Compare{{Key: "/never", Target: store.ModRevision}}`),
+			after(registryFile, "t := store.Txn{If: append([]store.Compare{{Key: key, Target: store.ModRevision, Revision: seen.revision}}, seen.era.Guard(layout)...)}", `t.If = []store.Compare{{Key: "/never", Target: store.ModRevision}}`),
 		},
 	},
 	{

@@ -17,6 +17,7 @@ const (
 	Time     Area = "time and policy"
 	Commits  Area = "commits"
 	Sharing  Area = "sharing"
+	Restores Area = "restores"
 	Spared   Area = "harmless"
 )
 
@@ -86,11 +87,11 @@ func (e Edit) text(m Mutant) string {
 }
 
 // areas in the order of the table.
-var areas = []Area{Accounts, Unknown, Journal, Time, Commits, Sharing, Spared}
+var areas = []Area{Accounts, Unknown, Journal, Time, Commits, Sharing, Restores, Spared}
 
 // All is the catalogue, in order of area.
 func All() []Mutant {
-	all := slices.Concat(accounts, unknown, journal, timeAndPolicy, commits, sharing, harmless)
+	all := slices.Concat(accounts, unknown, journal, timeAndPolicy, commits, sharing, restores, harmless)
 	slices.SortStableFunc(all, func(a, b Mutant) int {
 		return cmp.Compare(slices.Index(areas, a.Area), slices.Index(areas, b.Area))
 	})

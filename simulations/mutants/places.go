@@ -23,6 +23,9 @@ const (
 	managerFile  = "regional/holder/manager.go"
 	sendFile     = "regional/holder/send.go"
 	registryFile = "broker/registry.go"
+	eraFile      = "broker/record/era.go"
+	eraRecords   = "broker/record/records.go"
+	restoreFile  = "broker/shard/restore.go"
 )
 
 // Files of the simulated world.

@@ -38,17 +38,22 @@ type Expectation struct {
 	OK   bool   `json:"ok"`
 }
 
-// JSON writes the runs as a Document, and the series over time in it only if
+// NewDocument makes a Document of the runs, and the series over time in it only if
 // asked to: they are long.
-func JSON(w io.Writer, runs []Run, series bool) error {
+func NewDocument(runs []Run, series bool) Document {
 	document := Document{OK: true, Scenarios: []Scenario{}}
 	for _, run := range runs {
 		document.OK = document.OK && run.OK()
 		document.Scenarios = append(document.Scenarios, run.document(series))
 	}
+	return document
+}
+
+// JSON writes the runs as a Document.
+func JSON(w io.Writer, runs []Run, series bool) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
+	return encoder.Encode(NewDocument(runs, series))
 }
 
 func (r Run) document(series bool) Scenario {

@@ -43,6 +43,9 @@ func (r Run) OK() bool {
 	return r.broken() == ""
 }
 
+// Broken is the rule that the run of the real code broke; empty: none.
+func (r Run) Broken() string { return r.broken() }
+
 // broken is the rule that the run of the real code broke, if any.
 func (r Run) broken() string {
 	if main := r.result(ours); main != nil {

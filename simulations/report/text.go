@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 )
 
 // textWidth is how many columns a terminal is taken to have. Nothing is cut:
@@ -40,7 +42,7 @@ func block(b *bytes.Buffer, run Run) {
 	result := run.main()
 	fmt.Fprintln(b, plain(run.Scenario.Title))
 	fmt.Fprintf(b, "file %s, seed %d, hash %s\n", plain(run.Scenario.File), result.Seed, cmp.Or(result.Hash, none))
-	fmt.Fprintf(b, "%v simulated: %s checks ask for %s tokens, the cap is %s tokens\n\n", brief(run.Scenario.Duration),
+	fmt.Fprintf(b, "%s simulated: %s checks ask for %s tokens, the cap is %s tokens\n\n", strictyaml.FormatDuration(run.Scenario.Duration),
 		count(result.Checks), count(result.Offered), count(result.Cap))
 
 	heading := []string{""}

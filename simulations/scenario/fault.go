@@ -38,6 +38,8 @@ func faultFields() []faultField {
 		{"back", []Kind{Crash, Stop}, "goes with crash and stop alone: remove it"},
 		{"journal", []Kind{Crash}, "goes with crash alone: remove it"},
 		{"step", []Kind{Wall}, "goes with wall alone: remove it"},
+		{"declared", []Kind{Restore}, "goes with restore alone: remove it"},
+		{"attested", []Kind{Restore}, "goes with restore alone: remove it"},
 	}
 }
 
@@ -130,6 +132,10 @@ func (r *reader) detail(f *Fault, name string, v *strictyaml.Node, at string) {
 		f.Journal = r.Choice(v, at, JournalKept, JournalFresh, JournalOlder)
 	case "step":
 		f.Step = r.Offset(v, at, maxClock)
+	case "declared":
+		f.Declared = r.Boolean(v, at)
+	case "attested":
+		f.Attested = r.length(v, at)
 	}
 }
 
@@ -141,6 +147,8 @@ func (r *reader) checkSpan(f Fault, node *strictyaml.Node, path string) {
 		r.fieldf(node, path, "at", "%s is not before the end, at %s", long(f.At), long(end))
 	case f.At+f.For > end:
 		r.fieldf(node, path, "for", "lasts until %s, after the end, at %s: leave it out for a fault that lasts to the end", long(f.At+f.For), long(end))
+	case f.At+f.Attested > end:
+		r.fieldf(node, path, "attested", "would be at %s, after the end, at %s: leave it out for a restore that is not attested", long(f.At+f.Attested), long(end))
 	case f.At+f.Back > end:
 		r.fieldf(node, path, "back", "would be at %s, after the end, at %s: leave it out for what does not start again", long(f.At+f.Back), long(end))
 	}
@@ -156,6 +164,9 @@ func (r *reader) checkFault(f *Fault, node *strictyaml.Node, path string) {
 	case Restore:
 		if f.Age > f.At {
 			r.fieldf(node, path, "restore", "a copy of %s before is older than the store: want at most %s", long(f.Age), long(f.At))
+		}
+		if f.Attested > 0 && !f.Declared {
+			r.fieldf(node, path, "attested", "only a declared restore can be attested: add declared: true")
 		}
 	case Wall:
 		if f.Step == 0 {

@@ -175,7 +175,8 @@ func formatFault(f Fault) flow {
 	return flow{}.add("at", long(f.At)).length("for", f.For).add(string(f.Kind), value).
 		some(f.OneWay, "one-way", "true").percent("loss", f.Loss).percent("duplicate", f.Duplicate).percent("late", f.Late).
 		length("delay", f.Delay).length("back", f.Back).
-		some(f.Back > 0 && f.Journal != "", "journal", f.Journal).length("step", f.Step)
+		some(f.Back > 0 && f.Journal != "", "journal", f.Journal).length("step", f.Step).
+		some(f.Declared, "declared", "true").length("attested", f.Attested)
 }
 
 func formatExpectation(e Expectation) flow {

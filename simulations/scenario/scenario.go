@@ -130,7 +130,7 @@ const (
 	Zombie  Kind = "zombie"  // a limiter is started twice, on two disks; the old one runs on
 	Expire  Kind = "expire"  // a broker loses its session, and notices after For
 	StoreIs Kind = "store"   // the store is in trouble: see Trouble
-	Restore Kind = "restore" // the store goes back to what it was Age ago, undeclared
+	Restore Kind = "restore" // the store goes back to what it was Age ago
 	Policy  Kind = "policy"  // another version of a policy
 	Attest  Kind = "attest"  // an operator attests that a holder's dead epochs are gone
 	Wall    Kind = "wall"    // a wall clock steps
@@ -168,8 +168,13 @@ type Fault struct {
 	Journal string        // Crash, of limiters: kept (default), fresh or older
 	Trouble Trouble
 	Age     time.Duration
-	Policy  lease.Policy // Policy: complete, with its version
-	Step    time.Duration
+	// Restore: it is declared in the same moment (contract C6), and attested after
+	// so long, when every process of before has been ended; 0: not in this run. An
+	// undeclared one is told to nobody.
+	Declared bool
+	Attested time.Duration
+	Policy   lease.Policy // Policy: complete, with its version
+	Step     time.Duration
 }
 
 // Expectation bounds one quantity of a run.

@@ -24,6 +24,20 @@ var aims = map[string]func(*simulations.Config){
 		journals(c, holder.JournalBlock)
 		greedy(c)
 	},
+	// The store goes back to copies, with commits on their way.
+	"restores": func(c *simulations.Config) {
+		c.Faults.Restore, c.Faults.LoseSession, c.Faults.ForgetIdle = true, true, true
+		c.Faults.Uncertain, c.Faults.Twice, c.Faults.Slow = 10, 20, 20
+	},
+	// Restores, while processes with credit stand still or have no network.
+	"restores-over-sleepers": func(c *simulations.Config) {
+		*c = simulations.Config{
+			Seed: c.Seed, Brokers: 1, Policies: c.Policies[:1], Journals: c.Journals,
+			Chaos: 3 * time.Minute, Think: 100 * time.Millisecond, IdleAfter: time.Minute,
+			Faults: simulations.Faults{Restore: true, PauseHolder: true, Cut: true},
+		}
+		c.Policies[0].Rule.Capacity, c.Policies[0].Rule.Refill.Tokens = 4, 4
+	},
 	// As crashes, and many journal writes fail.
 	"failing-journals": func(c *simulations.Config) {
 		c.Faults = simulations.Faults{Crash: true, CrashPoint: 3, JournalError: 40}
