@@ -180,11 +180,11 @@ the scenario expects. With --seeds as well: with each of so many seeds.
 
 With --seeds and no scenario: search. Each seed draws a small world, the faults
 that happen in it, and when. The first seed that breaks a rule is made smaller and
-told, with the command that runs it again. 1,000 seeds take about 30 s on two cores.
+told, with the command that runs it again. 1,000 seeds take about 10 s on two cores.
 
 With --explore: go through every history of a small scope, any message delivered
 any number of times or never. All scopes take about a minute on two cores; the
-largest, standard, needs 1.3 GB of memory.
+largest, standard, needs 1.8 GB of memory.
 
 The same command with the same seed gives the same events, to the bit.
 

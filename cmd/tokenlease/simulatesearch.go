@@ -86,8 +86,7 @@ func (p *program) searchMixed(ctx context.Context, s *simulateSettings, mixed []
 
 // search runs a search and shrinks a failure if it can.
 func (p *program) search(ctx context.Context, s *simulateSettings, what string, search simulations.Search, shrinks bool) searched {
-	// Worlds are small and short: collecting less often is a fifth faster, and takes
-	// some ten MiB more.
+	// Worlds are small and make much garbage: collecting less often is faster.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	bar := p.progress("seeds")
 	if s.notes {
