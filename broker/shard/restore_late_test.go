@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,9 +64,13 @@ func TestSetBackForgetsItsBatch(t *testing.T) {
 	r.settle()
 	r.pass(time.Minute)
 	epoch := r.restart(us, second)
-	requireIssued(t, r.sync(as(epoch, asking(us, "acme", 1, 25))), 25)
-	r.own()
-	requireIssued(t, r.sync(as(epoch, asking(us, "acme", 2, 25))), 25)
+	resp := r.sync(as(epoch, asking(us, "acme", 1, 25)))
+	requireIssued(t, resp, 25)
+	id := resp.GetBudgets()[0].GetGrantId()
+	stored := func(kv string) bool { return strings.Contains(kv, id) }
+	if records := r.records(layout.Grants(0)); !slices.ContainsFunc(records, stored) {
+		t.Errorf("grant %s was answered and is not stored, only %v", id, records)
+	}
 }
 
 // A template of an earlier generation does not outlive the restore that lost it,
