@@ -3,14 +3,13 @@ package broker
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/tokenlease/tokenlease/broker/record"
-	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -20,7 +19,7 @@ func (s adminService) ListPolicies(ctx context.Context, _ *connect.Request[pb.Li
 	resp := &pb.ListPoliciesResponse{}
 	err := v.each(s.b.layout.Policies(), func(kv store.KeyValue) error {
 		p, err := record.Decode[lease.Policy](kv)
-		resp.Policies = append(resp.Policies, shard.PolicyToWire(p))
+		resp.Policies = append(resp.Policies, policywire.To(p))
 		return err
 	})
 	if err != nil {
@@ -37,7 +36,7 @@ func (s adminService) ListPolicies(ctx context.Context, _ *connect.Request[pb.Li
 func (s adminService) ApplyPolicies(ctx context.Context, req *connect.Request[pb.ApplyPoliciesRequest]) (*connect.Response[pb.ApplyPoliciesResponse], error) {
 	wanted := make([]lease.Policy, 0, len(req.Msg.GetPolicies()))
 	for i, p := range req.Msg.GetPolicies() {
-		policy := policyFromWire(p)
+		policy := policywire.From(p)
 		if err := policy.Validate(); err != nil {
 			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("policies[%d]: %w", i, err))
 		}
@@ -78,13 +77,13 @@ func (b *Broker) applyPolicies(ctx context.Context, wanted []lease.Policy, req *
 		}
 		txn.If = append(txn.If, store.Compare{Key: key, Target: store.ModRevision, Revision: revision})
 		if kv != nil && policy.SameTerms(current) {
-			resp.Policies = append(resp.Policies, shard.PolicyToWire(current))
+			resp.Policies = append(resp.Policies, policywire.To(current))
 			continue
 		}
 		policy.Rule.Version, policy.UpdatedUnixMs = current.Rule.Version+1, now
 		txn.Then = append(txn.Then, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(policy)})
 		before, after = append(before, current), append(after, policy)
-		resp.Policies = append(resp.Policies, shard.PolicyToWire(policy))
+		resp.Policies = append(resp.Policies, policywire.To(policy))
 		resp.Changed = append(resp.Changed, policy.Operation)
 	}
 	if len(after) > 0 {
@@ -102,24 +101,4 @@ func (b *Broker) applyPolicies(ctx context.Context, wanted []lease.Policy, req *
 	}
 	resp.Revision = res.Revision
 	return resp, res.Succeeded, nil
-}
-
-// policyFromWire reads a validated policy; its version is the broker's to set.
-func policyFromWire(p *pb.Policy) lease.Policy {
-	bucket := p.GetTokenBucket()
-	share := p.GetMaxSharePercent()
-	if share == 0 {
-		share = 100
-	}
-	rate := lease.Rate{Tokens: bucket.GetRefillTokens(), Interval: time.Duration(bucket.GetRefillIntervalNs())}
-	if rate.Tokens == 0 {
-		rate = lease.Rate{} // one form for "never", so that equal policies compare equal
-	}
-	return lease.Policy{
-		Operation: p.GetOperation(),
-		Rule: lease.Rule{
-			Kind: lease.TokenBucket, Capacity: bucket.GetCapacityTokens(), Refill: rate, MaxSharePercent: share,
-		},
-		DefaultCost: p.GetDefaultCostTokens(), MaxCost: p.GetMaxCostTokens(), AllowZeroCost: p.GetAllowZeroCost(),
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -151,7 +152,7 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 		return nil, err
 	}
 	budget := &pb.Budget{
-		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: shard.PolicyToWire(policy),
+		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: policywire.To(policy),
 		ReservedTokens: r.Reserved, Shard: id, UpdatedLedgerNs: r.UpdatedNs, Projected: true,
 	}
 	if unknown != nil {

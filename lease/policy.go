@@ -15,14 +15,30 @@ const (
 	// TokenBucket admits up to Capacity at once and Refill over time. With a
 	// refill of 0 it is a fixed quota.
 	TokenBucket Kind = "token-bucket"
+	// FixedWindow admits up to Capacity in each Period of the calendar of Zone.
+	FixedWindow Kind = "fixed-window"
+	// RollingWindow admits up to Capacity in every interval (t-Window, t].
+	RollingWindow Kind = "rolling-window"
+	// Concurrency lets up to Capacity slots be held at the same time.
+	Concurrency Kind = "concurrency"
 )
 
-// Rule is the part of a policy that a ledger runs under.
+// Bounds of a rolling window.
+const (
+	MinWindow = time.Millisecond
+	MaxWindow = 366 * 24 * time.Hour
+)
+
+// Rule is the part of a policy that a ledger runs under. What a kind does not use
+// is zero.
 type Rule struct {
-	Kind     Kind  `json:"kind"`
-	Version  int64 `json:"version"`  // of the policy; only ever grows
-	Capacity int64 `json:"capacity"` // tokens, 0 to MaxCapacity; 0 denies all
-	Refill   Rate  `json:"refill"`
+	Kind     Kind          `json:"kind"`
+	Version  int64         `json:"version"`             // of the policy; only ever grows
+	Capacity int64         `json:"capacity"`            // tokens, 0 to MaxCapacity; 0 denies all
+	Refill   Rate          `json:"refill"`              // of a token bucket
+	Window   time.Duration `json:"window_ns,omitempty"` // of a rolling window, MinWindow to MaxWindow
+	Period   Period        `json:"period,omitempty"`    // of a fixed window
+	Zone     string        `json:"zone,omitempty"`      // the time zone that Period is of
 	// MaxSharePercent is the most of the capacity that one holder may have
 	// out, over all its epochs: 1 to 100.
 	MaxSharePercent int32 `json:"max_share_percent"`
@@ -35,26 +51,100 @@ type Policy struct {
 	DefaultCost   int64  `json:"default_cost"`              // tokens of a check that names no cost
 	MaxCost       int64  `json:"max_cost,omitempty"`        // highest cost a check may name; 0: the capacity alone
 	AllowZeroCost bool   `json:"allow_zero_cost,omitempty"` // a check of cost 0 is a pure query
-	UpdatedUnixMs int64  `json:"updated_unix_ms,omitempty"` // for display
+	// Hold is how long a reservation may go unsettled, or a slot be held: MinHold
+	// to MaxHold. 0 reads as DefaultHold.
+	Hold            time.Duration `json:"hold_ns,omitempty"`
+	Postpaid        bool          `json:"postpaid,omitempty"`         // a settlement may be above its reservation, and leaves a debt
+	Shadow          bool          `json:"shadow,omitempty"`           // decide, count, and admit whatever comes out
+	Disabled        bool          `json:"disabled,omitempty"`         // deny everything
+	DisabledBecause string        `json:"disabled_because,omitempty"` // for people
+	Local           Allowance     `json:"local,omitzero"`             // without authority; zero: none, reject
+	UpdatedUnixMs   int64         `json:"updated_unix_ms,omitempty"`  // for display
+}
+
+// Allowance is a token bucket that each limiter has of its own for a budget of
+// which it reaches no authority. The zero value is none.
+type Allowance struct {
+	Capacity int64         `json:"capacity"`
+	Refill   Rate          `json:"refill"`
+	For      time.Duration `json:"for_ns"` // from its first use in an outage
+}
+
+// Bounds of Policy.Hold.
+const (
+	MinHold     = time.Millisecond
+	MaxHold     = 366 * 24 * time.Hour
+	DefaultHold = time.Minute
+)
+
+// Strict says that no more than the rule is ever admitted under the policy.
+func (p Policy) Strict() bool { return !p.Shadow && !p.Postpaid && p.Local == Allowance{} }
+
+// HoldTime is how long a reservation may go unsettled.
+func (p Policy) HoldTime() time.Duration {
+	if p.Hold == 0 {
+		return DefaultHold
+	}
+	return p.Hold
 }
 
 // Validate says what is wrong with the rule's numbers, together.
 func (r Rule) Validate() error {
 	switch {
-	case r.Kind != TokenBucket:
-		return fmt.Errorf("rule kind %q is not known", r.Kind)
 	case r.Capacity < 0 || r.Capacity > MaxCapacity:
 		return fmt.Errorf("capacity %d is not between 0 and %d", r.Capacity, MaxCapacity)
-	case r.Refill.Tokens < 0:
-		return fmt.Errorf("refill of %d tokens is negative", r.Refill.Tokens)
-	case r.Refill.Tokens > 0 && (r.Refill.Interval <= 0 || r.Refill.Interval > MaxInterval):
-		return fmt.Errorf("refill interval %v is not between 1ns and %v", r.Refill.Interval, MaxInterval)
-	case r.Refill.Interval < 0:
-		return fmt.Errorf("refill interval %v is negative", r.Refill.Interval)
 	case r.MaxSharePercent < 1 || r.MaxSharePercent > 100:
 		return fmt.Errorf("max share of %d%% is not between 1%% and 100%%", r.MaxSharePercent)
+	case r.Kind != TokenBucket && r.Refill != Rate{}:
+		return fmt.Errorf("a %s has no refill", r.Kind)
+	case r.Kind != RollingWindow && r.Window != 0:
+		return fmt.Errorf("a %s has no window", r.Kind)
+	case r.Kind != FixedWindow && (r.Period != "" || r.Zone != ""):
+		return fmt.Errorf("a %s has no period", r.Kind)
+	}
+	switch r.Kind {
+	case TokenBucket:
+		return r.Refill.validate()
+	case RollingWindow:
+		if r.Window < MinWindow || r.Window > MaxWindow {
+			return fmt.Errorf("window %v is not between %v and %v", r.Window, MinWindow, MaxWindow)
+		}
+	case FixedWindow:
+		if !r.Period.known() {
+			return fmt.Errorf("period %q is not known", r.Period)
+		}
+		if r.Zone == "" {
+			return errors.New("the time zone is empty")
+		}
+	case Concurrency:
+	default:
+		return fmt.Errorf("rule kind %q is not known", r.Kind)
 	}
 	return nil
+}
+
+func (r Rate) validate() error {
+	switch {
+	case r.Tokens < 0:
+		return fmt.Errorf("refill of %d tokens is negative", r.Tokens)
+	case r.Tokens > 0 && (r.Interval <= 0 || r.Interval > MaxInterval):
+		return fmt.Errorf("refill interval %v is not between 1ns and %v", r.Interval, MaxInterval)
+	case r.Interval < 0:
+		return fmt.Errorf("refill interval %v is negative", r.Interval)
+	}
+	return nil
+}
+
+func (a Allowance) validate() error {
+	switch {
+	case a == Allowance{}:
+		return nil
+	case a.Capacity < 1 || a.Capacity > MaxCapacity:
+		return fmt.Errorf("local capacity %d is not between 1 and %d", a.Capacity, MaxCapacity)
+	case a.For < 1 || a.For > MaxHold:
+		return fmt.Errorf("a local allowance for %v is not for 1ns to %v", a.For, MaxHold)
+	}
+	return a.Refill.validate()
 }
 
 // ShareCap is the most that one holder may have out, in tokens, rounded down.
@@ -69,9 +159,18 @@ func (p Policy) Validate() error {
 	if err := p.Rule.Validate(); err != nil {
 		return err
 	}
+	if err := p.Local.validate(); err != nil {
+		return err
+	}
 	switch {
 	case p.Operation == "":
 		return errors.New("operation is empty")
+	case p.Hold != 0 && (p.Hold < MinHold || p.Hold > MaxHold):
+		return fmt.Errorf("hold %v is not between %v and %v", p.Hold, MinHold, MaxHold)
+	case p.Postpaid && p.Rule.Kind == Concurrency:
+		return errors.New("slots cannot be postpaid")
+	case p.DisabledBecause != "" && !p.Disabled:
+		return errors.New("a reason is given, and the operation is not disabled")
 	case p.DefaultCost < 0 || p.MaxCost < 0:
 		return errors.New("costs are negative")
 	case p.DefaultCost == 0 && !p.AllowZeroCost:
@@ -89,6 +188,26 @@ func (p Policy) SameTerms(other Policy) bool {
 	return p == other
 }
 
-// FullAfter is the time in which an empty budget refills, and false for one
-// that never does.
-func (r Rule) FullAfter() (time.Duration, bool) { return r.Refill.wait(r.Capacity, 0) }
+// FullAfter is the time in which an empty budget is full again if nothing is spent
+// of it, and false where that is not known: a quota never is, a fixed window by
+// the calendar, and slots when their work ends.
+func (r Rule) FullAfter() (time.Duration, bool) {
+	switch r.Kind {
+	case TokenBucket:
+		return r.Refill.wait(r.Capacity, 0)
+	case RollingWindow:
+		return r.Window, true
+	case FixedWindow, Concurrency:
+	}
+	return 0, false
+}
+
+// Per is the time that the capacity is for, as rate limits are told: what an empty
+// bucket takes to fill, the window, or the usual length of the period. 0: none.
+func (r Rule) Per() time.Duration {
+	if r.Kind == FixedWindow {
+		return r.Period.usual()
+	}
+	per, _ := r.FullAfter()
+	return per
+}

@@ -13,12 +13,16 @@ import (
 
 // Mount adds the Limiter service to mux.
 func (l *Limiter) Mount(mux *http.ServeMux, opts ...connect.HandlerOption) {
-	mux.Handle(tokenleasev1connect.NewLimiterHandler(limiterService{l}, opts...))
+	mux.Handle(tokenleasev1connect.NewLimiterHandler(limiterService{l: l}, opts...))
 }
 
 // limiterService serves the Limiter RPCs. Requests have been validated. A denial
 // is an answer, not an error.
-type limiterService struct{ l *Limiter }
+type limiterService struct {
+	tokenleasev1connect.UnimplementedLimiterHandler
+
+	l *Limiter
+}
 
 // Check implements tokenleasev1connect.LimiterHandler.
 func (s limiterService) Check(ctx context.Context, req *connect.Request[pb.CheckRequest]) (*connect.Response[pb.CheckResponse], error) {

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"github.com/tokenlease/tokenlease/broker/record"
-	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -57,19 +56,5 @@ func GrantToWire(r record.Grant, minEpoch uint64) *pb.Grant {
 		Holder: &pb.Holder{Region: r.Region, Instance: r.Instance}, Epoch: r.Epoch,
 		IssuedTokens: r.Issued, SpentTokens: r.Spent, ReturnedTokens: r.Returned,
 		OutstandingTokens: r.Issued - r.Spent - r.Returned, State: state, OpenedLedgerNs: r.OpenedNs, OpenedUnixMs: r.OpenedUnixMs,
-	}
-}
-
-// PolicyToWire is a policy in the form of answers.
-func PolicyToWire(p lease.Policy) *pb.Policy {
-	return &pb.Policy{
-		Operation: p.Operation, Version: p.Rule.Version,
-		Rule: &pb.Policy_TokenBucket{TokenBucket: &pb.TokenBucket{
-			CapacityTokens: p.Rule.Capacity, RefillTokens: p.Rule.Refill.Tokens,
-			RefillIntervalNs: int64(p.Rule.Refill.Interval),
-		}},
-		DefaultCostTokens: p.DefaultCost, MaxCostTokens: p.MaxCost, AllowZeroCost: p.AllowZeroCost,
-		MaxSharePercent: p.Rule.MaxSharePercent, Reclaim: pb.Reclaim_RECLAIM_PROOF,
-		OnUnavailable: pb.Unavailability_UNAVAILABILITY_REJECT, UpdatedUnixMs: p.UpdatedUnixMs,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 )
 
 // entry is one budget in memory. Its ledger is the state of the last commit,
@@ -176,7 +177,7 @@ func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
 			s.log.Error("a policy is not usable; its operation has none until it is applied anew", "key", kv.Key, "error", err)
 			continue
 		}
-		policies[p.Operation] = policy{Policy: p, wire: PolicyToWire(p)}
+		policies[p.Operation] = policy{Policy: p, wire: policywire.To(p)}
 	}
 	s.policies = policies
 	if !spread {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -155,7 +156,8 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	m.outlook(k, func(o *Outlook) {
 		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial, o.Recalling = false, k.grant, 0, nil, k.recalling
 		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion()) {
-			o.Policy = policyOf(p)
+			policy := policywire.From(p)
+			o.Policy = &policy
 		}
 		switch a.GetShortage() {
 		case pb.Shortage_SHORTAGE_NO_POLICY:

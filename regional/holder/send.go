@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -278,20 +277,5 @@ func (m *Manager) outlook(k *keyState, change func(*Outlook)) {
 	change(&o)
 	if k.budget.Outlook() == nil || o != before {
 		k.budget.outlook.Store(&o)
-	}
-}
-
-// policyOf reads the policy of an answer.
-func policyOf(p *pb.Policy) *lease.Policy {
-	bucket := p.GetTokenBucket()
-	return &lease.Policy{
-		Operation: p.GetOperation(),
-		Rule: lease.Rule{
-			Kind: lease.TokenBucket, Version: p.GetVersion(), Capacity: bucket.GetCapacityTokens(),
-			Refill:          lease.Rate{Tokens: bucket.GetRefillTokens(), Interval: time.Duration(bucket.GetRefillIntervalNs())},
-			MaxSharePercent: p.GetMaxSharePercent(),
-		},
-		DefaultCost: p.GetDefaultCostTokens(), MaxCost: p.GetMaxCostTokens(),
-		AllowZeroCost: p.GetAllowZeroCost(), UpdatedUnixMs: p.GetUpdatedUnixMs(),
 	}
 }

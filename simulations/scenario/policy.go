@@ -1,10 +1,9 @@
 package scenario
 
 import (
-	"time"
-
 	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -21,16 +20,9 @@ func (r *reader) policies(node *strictyaml.Node, path string) {
 
 // policyOf is a valid policy as the core has it.
 func policyOf(p *tokenleasev1.Policy, version int64) lease.Policy {
-	bucket := p.GetTokenBucket()
-	return lease.Policy{
-		Operation: p.GetOperation(),
-		Rule: lease.Rule{
-			Kind: lease.TokenBucket, Version: version, Capacity: bucket.GetCapacityTokens(),
-			Refill:          lease.Rate{Tokens: bucket.GetRefillTokens(), Interval: time.Duration(bucket.GetRefillIntervalNs())},
-			MaxSharePercent: p.GetMaxSharePercent(),
-		},
-		DefaultCost: p.GetDefaultCostTokens(), MaxCost: p.GetMaxCostTokens(), AllowZeroCost: p.GetAllowZeroCost(),
-	}
+	policy := policywire.From(p)
+	policy.Rule.Version = version
+	return policy
 }
 
 // ruled is the policy of an operation, and whether it has one. If it has none,

@@ -511,8 +511,12 @@ type BudgetReport struct {
 	// not know yet. The broker adds their cost to the want, and one of them to the
 	// need, so that a first request does not take two round trips.
 	DefaultCostChecks uint32 `protobuf:"varint,8,opt,name=default_cost_checks,json=defaultCostChecks,proto3" json:"default_cost_checks,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// held_tokens is the part of the grant's outstanding credit that is reserved by
+	// callers or used as slots: it is neither spent nor free. Levels, wants and needs
+	// are of free credit.
+	HeldTokens    int64 `protobuf:"varint,9,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BudgetReport) Reset() {
@@ -601,6 +605,13 @@ func (x *BudgetReport) GetDefaultCostChecks() uint32 {
 	return 0
 }
 
+func (x *BudgetReport) GetHeldTokens() int64 {
+	if x != nil {
+		return x.HeldTokens
+	}
+	return 0
+}
+
 // GrantAccount is the last word on one grant.
 type GrantAccount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -612,7 +623,10 @@ type GrantAccount struct {
 	// returned_tokens is all that was given back before it was closed.
 	ReturnedTokens int64 `protobuf:"varint,3,opt,name=returned_tokens,json=returnedTokens,proto3" json:"returned_tokens,omitempty"`
 	// key of the budget, where the holder knows it.
-	Key           *BudgetKey `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Key *BudgetKey `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// held_tokens are slots that may still be in use: they stay reserved until it is
+	// attested that the work has ended. Under other rules they count as spent.
+	HeldTokens    int64 `protobuf:"varint,5,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -673,6 +687,13 @@ func (x *GrantAccount) GetKey() *BudgetKey {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *GrantAccount) GetHeldTokens() int64 {
+	if x != nil {
+		return x.HeldTokens
+	}
+	return 0
 }
 
 // EpochAccount ends the grants of one epoch of the sender.
@@ -1309,7 +1330,7 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	" \x01(\bR\n" +
 	"listGrants\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\v \x01(\tR\tclusterId\"\xaf\x02\n" +
+	"cluster_id\x18\v \x01(\tR\tclusterId\"\xd0\x02\n" +
 	"\fBudgetReport\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x19\n" +
@@ -1320,12 +1341,16 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"wantTokens\x12\x1f\n" +
 	"\vneed_tokens\x18\a \x01(\x03R\n" +
 	"needTokens\x12.\n" +
-	"\x13default_cost_checks\x18\b \x01(\rR\x11defaultCostChecks\"\xa1\x01\n" +
+	"\x13default_cost_checks\x18\b \x01(\rR\x11defaultCostChecks\x12\x1f\n" +
+	"\vheld_tokens\x18\t \x01(\x03R\n" +
+	"heldTokens\"\xc2\x01\n" +
 	"\fGrantAccount\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12!\n" +
 	"\fspent_tokens\x18\x02 \x01(\x03R\vspentTokens\x12'\n" +
 	"\x0freturned_tokens\x18\x03 \x01(\x03R\x0ereturnedTokens\x12*\n" +
-	"\x03key\x18\x04 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\"\xd2\x01\n" +
+	"\x03key\x18\x04 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1f\n" +
+	"\vheld_tokens\x18\x05 \x01(\x03R\n" +
+	"heldTokens\"\xd2\x01\n" +
 	"\fEpochAccount\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x124\n" +
 	"\x06source\x18\x02 \x01(\x0e2\x1c.tokenlease.v1.AccountSourceR\x06source\x12'\n" +

@@ -28,6 +28,71 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Period is the length of a fixed window, by the calendar of a time zone.
+type Period int32
+
+const (
+	// PERIOD_UNSPECIFIED is refused.
+	Period_PERIOD_UNSPECIFIED Period = 0
+	// PERIOD_MINUTE begins at second 0.
+	Period_PERIOD_MINUTE Period = 1
+	// PERIOD_HOUR begins at minute 0.
+	Period_PERIOD_HOUR Period = 2
+	// PERIOD_DAY begins at midnight.
+	Period_PERIOD_DAY Period = 3
+	// PERIOD_WEEK begins on Monday at midnight.
+	Period_PERIOD_WEEK Period = 4
+	// PERIOD_MONTH begins on the first at midnight.
+	Period_PERIOD_MONTH Period = 5
+)
+
+// Enum value maps for Period.
+var (
+	Period_name = map[int32]string{
+		0: "PERIOD_UNSPECIFIED",
+		1: "PERIOD_MINUTE",
+		2: "PERIOD_HOUR",
+		3: "PERIOD_DAY",
+		4: "PERIOD_WEEK",
+		5: "PERIOD_MONTH",
+	}
+	Period_value = map[string]int32{
+		"PERIOD_UNSPECIFIED": 0,
+		"PERIOD_MINUTE":      1,
+		"PERIOD_HOUR":        2,
+		"PERIOD_DAY":         3,
+		"PERIOD_WEEK":        4,
+		"PERIOD_MONTH":       5,
+	}
+)
+
+func (x Period) Enum() *Period {
+	p := new(Period)
+	*p = x
+	return p
+}
+
+func (x Period) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Period) Descriptor() protoreflect.EnumDescriptor {
+	return file_tokenlease_v1_budget_proto_enumTypes[0].Descriptor()
+}
+
+func (Period) Type() protoreflect.EnumType {
+	return &file_tokenlease_v1_budget_proto_enumTypes[0]
+}
+
+func (x Period) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Period.Descriptor instead.
+func (Period) EnumDescriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{0}
+}
+
 // Reclaim says how credit that a lost holder may still have comes back.
 type Reclaim int32
 
@@ -61,11 +126,11 @@ func (x Reclaim) String() string {
 }
 
 func (Reclaim) Descriptor() protoreflect.EnumDescriptor {
-	return file_tokenlease_v1_budget_proto_enumTypes[0].Descriptor()
+	return file_tokenlease_v1_budget_proto_enumTypes[1].Descriptor()
 }
 
 func (Reclaim) Type() protoreflect.EnumType {
-	return &file_tokenlease_v1_budget_proto_enumTypes[0]
+	return &file_tokenlease_v1_budget_proto_enumTypes[1]
 }
 
 func (x Reclaim) Number() protoreflect.EnumNumber {
@@ -74,7 +139,7 @@ func (x Reclaim) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reclaim.Descriptor instead.
 func (Reclaim) EnumDescriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{0}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{1}
 }
 
 // Unavailability says what a limiter answers when no safe authority is reached
@@ -86,6 +151,9 @@ const (
 	Unavailability_UNAVAILABILITY_UNSPECIFIED Unavailability = 0
 	// UNAVAILABILITY_REJECT answers unavailable. It never admits.
 	Unavailability_UNAVAILABILITY_REJECT Unavailability = 1
+	// UNAVAILABILITY_LOCAL admits a declared allowance of the limiter's own, beyond
+	// the budget, and says so.
+	Unavailability_UNAVAILABILITY_LOCAL Unavailability = 2
 )
 
 // Enum value maps for Unavailability.
@@ -93,10 +161,12 @@ var (
 	Unavailability_name = map[int32]string{
 		0: "UNAVAILABILITY_UNSPECIFIED",
 		1: "UNAVAILABILITY_REJECT",
+		2: "UNAVAILABILITY_LOCAL",
 	}
 	Unavailability_value = map[string]int32{
 		"UNAVAILABILITY_UNSPECIFIED": 0,
 		"UNAVAILABILITY_REJECT":      1,
+		"UNAVAILABILITY_LOCAL":       2,
 	}
 )
 
@@ -111,11 +181,11 @@ func (x Unavailability) String() string {
 }
 
 func (Unavailability) Descriptor() protoreflect.EnumDescriptor {
-	return file_tokenlease_v1_budget_proto_enumTypes[1].Descriptor()
+	return file_tokenlease_v1_budget_proto_enumTypes[2].Descriptor()
 }
 
 func (Unavailability) Type() protoreflect.EnumType {
-	return &file_tokenlease_v1_budget_proto_enumTypes[1]
+	return &file_tokenlease_v1_budget_proto_enumTypes[2]
 }
 
 func (x Unavailability) Number() protoreflect.EnumNumber {
@@ -124,7 +194,7 @@ func (x Unavailability) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Unavailability.Descriptor instead.
 func (Unavailability) EnumDescriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{1}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{2}
 }
 
 // GrantState is what is known of a grant's credit.
@@ -165,11 +235,11 @@ func (x GrantState) String() string {
 }
 
 func (GrantState) Descriptor() protoreflect.EnumDescriptor {
-	return file_tokenlease_v1_budget_proto_enumTypes[2].Descriptor()
+	return file_tokenlease_v1_budget_proto_enumTypes[3].Descriptor()
 }
 
 func (GrantState) Type() protoreflect.EnumType {
-	return &file_tokenlease_v1_budget_proto_enumTypes[2]
+	return &file_tokenlease_v1_budget_proto_enumTypes[3]
 }
 
 func (x GrantState) Number() protoreflect.EnumNumber {
@@ -178,7 +248,7 @@ func (x GrantState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GrantState.Descriptor instead.
 func (GrantState) EnumDescriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{2}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{3}
 }
 
 // BudgetKey names one global allowance: who asks, and what for. Both parts are
@@ -362,6 +432,249 @@ func (x *TokenBucket) GetRefillIntervalNs() int64 {
 	return 0
 }
 
+// FixedWindow is the rule "at most limit in each period of the calendar". What
+// is still out at a boundary counts against the new period.
+type FixedWindow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// limit_tokens of a period: 0 to 1,000,000,000,000,000,000.
+	LimitTokens int64 `protobuf:"varint,1,opt,name=limit_tokens,json=limitTokens,proto3" json:"limit_tokens,omitempty"`
+	// period that the limit is for.
+	Period Period `protobuf:"varint,2,opt,name=period,proto3,enum=tokenlease.v1.Period" json:"period,omitempty"`
+	// time_zone whose clock decides where periods begin, such as "Europe/Berlin";
+	// empty reads as "UTC".
+	TimeZone      string `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FixedWindow) Reset() {
+	*x = FixedWindow{}
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FixedWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FixedWindow) ProtoMessage() {}
+
+func (x *FixedWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FixedWindow.ProtoReflect.Descriptor instead.
+func (*FixedWindow) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FixedWindow) GetLimitTokens() int64 {
+	if x != nil {
+		return x.LimitTokens
+	}
+	return 0
+}
+
+func (x *FixedWindow) GetPeriod() Period {
+	if x != nil {
+		return x.Period
+	}
+	return Period_PERIOD_UNSPECIFIED
+}
+
+func (x *FixedWindow) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+// RollingWindow is the rule "at most limit in every interval (t - window, t]".
+type RollingWindow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// limit_tokens of a window: 0 to 1,000,000,000,000,000,000.
+	LimitTokens int64 `protobuf:"varint,1,opt,name=limit_tokens,json=limitTokens,proto3" json:"limit_tokens,omitempty"`
+	// window_ns is how long a spent token counts: 1 ms to 366 days.
+	WindowNs      int64 `protobuf:"varint,2,opt,name=window_ns,json=windowNs,proto3" json:"window_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollingWindow) Reset() {
+	*x = RollingWindow{}
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollingWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollingWindow) ProtoMessage() {}
+
+func (x *RollingWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollingWindow.ProtoReflect.Descriptor instead.
+func (*RollingWindow) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RollingWindow) GetLimitTokens() int64 {
+	if x != nil {
+		return x.LimitTokens
+	}
+	return 0
+}
+
+func (x *RollingWindow) GetWindowNs() int64 {
+	if x != nil {
+		return x.WindowNs
+	}
+	return 0
+}
+
+// Concurrency is the rule "at most slots at the same time". A token is a slot,
+// held for as long as the work goes on, and reserved rather than spent.
+type Concurrency struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// slots: 0 to 1,000,000,000,000,000,000.
+	Slots         int64 `protobuf:"varint,1,opt,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Concurrency) Reset() {
+	*x = Concurrency{}
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Concurrency) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Concurrency) ProtoMessage() {}
+
+func (x *Concurrency) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Concurrency.ProtoReflect.Descriptor instead.
+func (*Concurrency) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Concurrency) GetSlots() int64 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+// LocalAllowance is a token bucket that each limiter has of its own, for a
+// budget of which it reaches no authority.
+type LocalAllowance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// capacity_tokens is the most that one limiter admits at once.
+	CapacityTokens int64 `protobuf:"varint,1,opt,name=capacity_tokens,json=capacityTokens,proto3" json:"capacity_tokens,omitempty"`
+	// refill_tokens arrive in every refill_interval_ns; 0: never.
+	RefillTokens int64 `protobuf:"varint,2,opt,name=refill_tokens,json=refillTokens,proto3" json:"refill_tokens,omitempty"`
+	// refill_interval_ns is more than 0 where refill_tokens is, and at most 366
+	// days.
+	RefillIntervalNs int64 `protobuf:"varint,3,opt,name=refill_interval_ns,json=refillIntervalNs,proto3" json:"refill_interval_ns,omitempty"`
+	// for_ns is how long it lasts from its first use in an outage: 1 ns to 366 days.
+	ForNs         int64 `protobuf:"varint,4,opt,name=for_ns,json=forNs,proto3" json:"for_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocalAllowance) Reset() {
+	*x = LocalAllowance{}
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocalAllowance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocalAllowance) ProtoMessage() {}
+
+func (x *LocalAllowance) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocalAllowance.ProtoReflect.Descriptor instead.
+func (*LocalAllowance) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LocalAllowance) GetCapacityTokens() int64 {
+	if x != nil {
+		return x.CapacityTokens
+	}
+	return 0
+}
+
+func (x *LocalAllowance) GetRefillTokens() int64 {
+	if x != nil {
+		return x.RefillTokens
+	}
+	return 0
+}
+
+func (x *LocalAllowance) GetRefillIntervalNs() int64 {
+	if x != nil {
+		return x.RefillIntervalNs
+	}
+	return 0
+}
+
+func (x *LocalAllowance) GetForNs() int64 {
+	if x != nil {
+		return x.ForNs
+	}
+	return 0
+}
+
 // Policy is the versioned rule for one operation.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -374,6 +687,9 @@ type Policy struct {
 	// Types that are valid to be assigned to Rule:
 	//
 	//	*Policy_TokenBucket
+	//	*Policy_FixedWindow
+	//	*Policy_RollingWindow
+	//	*Policy_Concurrency
 	Rule isPolicy_Rule `protobuf_oneof:"rule"`
 	// default_cost_tokens is the cost of a check that names none. It is at least
 	// 1, and 0 only where allow_zero_cost is set.
@@ -392,13 +708,31 @@ type Policy struct {
 	OnUnavailable Unavailability `protobuf:"varint,9,opt,name=on_unavailable,json=onUnavailable,proto3,enum=tokenlease.v1.Unavailability" json:"on_unavailable,omitempty"`
 	// updated_unix_ms is when this version was applied.
 	UpdatedUnixMs int64 `protobuf:"varint,10,opt,name=updated_unix_ms,json=updatedUnixMs,proto3" json:"updated_unix_ms,omitempty"`
+	// hold_ns is how long a reservation may go unsettled, and then counts as spent;
+	// of a concurrency rule, how long a slot may be held, and is then released. 1 ms
+	// to 366 days; 0 reads as 60 s.
+	HoldNs int64 `protobuf:"varint,14,opt,name=hold_ns,json=holdNs,proto3" json:"hold_ns,omitempty"`
+	// postpaid lets a settlement be above its reservation. What is above becomes
+	// debt, which the limiter pays before its next admission. Such a budget is not
+	// strict.
+	Postpaid bool `protobuf:"varint,15,opt,name=postpaid,proto3" json:"postpaid,omitempty"`
+	// shadow decides and counts, and admits whatever comes out. Such a budget is
+	// not strict.
+	Shadow bool `protobuf:"varint,16,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	// disabled denies everything.
+	Disabled bool `protobuf:"varint,17,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	// disabled_because says why, for people: at most 1,024 bytes without control
+	// characters, and empty unless disabled.
+	DisabledBecause string `protobuf:"bytes,18,opt,name=disabled_because,json=disabledBecause,proto3" json:"disabled_because,omitempty"`
+	// local is the allowance of UNAVAILABILITY_LOCAL, and unset otherwise.
+	Local         *LocalAllowance `protobuf:"bytes,19,opt,name=local,proto3" json:"local,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[3]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +744,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[3]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +757,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{3}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Policy) GetOperation() string {
@@ -451,6 +785,33 @@ func (x *Policy) GetTokenBucket() *TokenBucket {
 	if x != nil {
 		if x, ok := x.Rule.(*Policy_TokenBucket); ok {
 			return x.TokenBucket
+		}
+	}
+	return nil
+}
+
+func (x *Policy) GetFixedWindow() *FixedWindow {
+	if x != nil {
+		if x, ok := x.Rule.(*Policy_FixedWindow); ok {
+			return x.FixedWindow
+		}
+	}
+	return nil
+}
+
+func (x *Policy) GetRollingWindow() *RollingWindow {
+	if x != nil {
+		if x, ok := x.Rule.(*Policy_RollingWindow); ok {
+			return x.RollingWindow
+		}
+	}
+	return nil
+}
+
+func (x *Policy) GetConcurrency() *Concurrency {
+	if x != nil {
+		if x, ok := x.Rule.(*Policy_Concurrency); ok {
+			return x.Concurrency
 		}
 	}
 	return nil
@@ -505,6 +866,48 @@ func (x *Policy) GetUpdatedUnixMs() int64 {
 	return 0
 }
 
+func (x *Policy) GetHoldNs() int64 {
+	if x != nil {
+		return x.HoldNs
+	}
+	return 0
+}
+
+func (x *Policy) GetPostpaid() bool {
+	if x != nil {
+		return x.Postpaid
+	}
+	return false
+}
+
+func (x *Policy) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
+func (x *Policy) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
+}
+
+func (x *Policy) GetDisabledBecause() string {
+	if x != nil {
+		return x.DisabledBecause
+	}
+	return ""
+}
+
+func (x *Policy) GetLocal() *LocalAllowance {
+	if x != nil {
+		return x.Local
+	}
+	return nil
+}
+
 type isPolicy_Rule interface {
 	isPolicy_Rule()
 }
@@ -514,7 +917,28 @@ type Policy_TokenBucket struct {
 	TokenBucket *TokenBucket `protobuf:"bytes,3,opt,name=token_bucket,json=tokenBucket,proto3,oneof"`
 }
 
+type Policy_FixedWindow struct {
+	// fixed_window limits each period of a calendar.
+	FixedWindow *FixedWindow `protobuf:"bytes,11,opt,name=fixed_window,json=fixedWindow,proto3,oneof"`
+}
+
+type Policy_RollingWindow struct {
+	// rolling_window limits every interval of one length.
+	RollingWindow *RollingWindow `protobuf:"bytes,12,opt,name=rolling_window,json=rollingWindow,proto3,oneof"`
+}
+
+type Policy_Concurrency struct {
+	// concurrency limits what goes on at the same time.
+	Concurrency *Concurrency `protobuf:"bytes,13,opt,name=concurrency,proto3,oneof"`
+}
+
 func (*Policy_TokenBucket) isPolicy_Rule() {}
+
+func (*Policy_FixedWindow) isPolicy_Rule() {}
+
+func (*Policy_RollingWindow) isPolicy_Rule() {}
+
+func (*Policy_Concurrency) isPolicy_Rule() {}
 
 // Grant is one lease: credit of one budget held by one epoch of one holder.
 type Grant struct {
@@ -547,7 +971,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[4]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +983,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[4]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +996,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{4}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Grant) GetGrantId() string {
@@ -674,14 +1098,20 @@ type Budget struct {
 	UpdatedLedgerNs int64 `protobuf:"varint,8,opt,name=updated_ledger_ns,json=updatedLedgerNs,proto3" json:"updated_ledger_ns,omitempty"`
 	// projected says that available_tokens includes the refill that has been
 	// earned since then by the clock of the broker that answered.
-	Projected     bool `protobuf:"varint,9,opt,name=projected,proto3" json:"projected,omitempty"`
+	Projected bool `protobuf:"varint,9,opt,name=projected,proto3" json:"projected,omitempty"`
+	// recovering_tokens were spent and still count: in a rolling window until it has
+	// passed, in a fixed window until its period ends.
+	RecoveringTokens int64 `protobuf:"varint,10,opt,name=recovering_tokens,json=recoveringTokens,proto3" json:"recovering_tokens,omitempty"`
+	// not_strict says that the policy lets more be admitted than its rule: shadow,
+	// postpaid or a local allowance.
+	NotStrict     bool `protobuf:"varint,11,opt,name=not_strict,json=notStrict,proto3" json:"not_strict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[5]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +1123,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[5]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +1136,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{5}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Budget) GetKey() *BudgetKey {
@@ -772,6 +1202,20 @@ func (x *Budget) GetProjected() bool {
 	return false
 }
 
+func (x *Budget) GetRecoveringTokens() int64 {
+	if x != nil {
+		return x.RecoveringTokens
+	}
+	return 0
+}
+
+func (x *Budget) GetNotStrict() bool {
+	if x != nil {
+		return x.NotStrict
+	}
+	return false
+}
+
 // HolderStatus is what is known of one limiter instance.
 type HolderStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -803,7 +1247,7 @@ type HolderStatus struct {
 
 func (x *HolderStatus) Reset() {
 	*x = HolderStatus{}
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[6]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +1259,7 @@ func (x *HolderStatus) String() string {
 func (*HolderStatus) ProtoMessage() {}
 
 func (x *HolderStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[6]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +1272,7 @@ func (x *HolderStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderStatus.ProtoReflect.Descriptor instead.
 func (*HolderStatus) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{6}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HolderStatus) GetHolder() *Holder {
@@ -915,11 +1359,28 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\vTokenBucket\x12'\n" +
 	"\x0fcapacity_tokens\x18\x01 \x01(\x03R\x0ecapacityTokens\x12#\n" +
 	"\rrefill_tokens\x18\x02 \x01(\x03R\frefillTokens\x12,\n" +
-	"\x12refill_interval_ns\x18\x03 \x01(\x03R\x10refillIntervalNs\"\xd5\x03\n" +
+	"\x12refill_interval_ns\x18\x03 \x01(\x03R\x10refillIntervalNs\"|\n" +
+	"\vFixedWindow\x12!\n" +
+	"\flimit_tokens\x18\x01 \x01(\x03R\vlimitTokens\x12-\n" +
+	"\x06period\x18\x02 \x01(\x0e2\x15.tokenlease.v1.PeriodR\x06period\x12\x1b\n" +
+	"\ttime_zone\x18\x03 \x01(\tR\btimeZone\"O\n" +
+	"\rRollingWindow\x12!\n" +
+	"\flimit_tokens\x18\x01 \x01(\x03R\vlimitTokens\x12\x1b\n" +
+	"\twindow_ns\x18\x02 \x01(\x03R\bwindowNs\"#\n" +
+	"\vConcurrency\x12\x14\n" +
+	"\x05slots\x18\x01 \x01(\x03R\x05slots\"\xa3\x01\n" +
+	"\x0eLocalAllowance\x12'\n" +
+	"\x0fcapacity_tokens\x18\x01 \x01(\x03R\x0ecapacityTokens\x12#\n" +
+	"\rrefill_tokens\x18\x02 \x01(\x03R\frefillTokens\x12,\n" +
+	"\x12refill_interval_ns\x18\x03 \x01(\x03R\x10refillIntervalNs\x12\x15\n" +
+	"\x06for_ns\x18\x04 \x01(\x03R\x05forNs\"\xe6\x06\n" +
 	"\x06Policy\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12?\n" +
-	"\ftoken_bucket\x18\x03 \x01(\v2\x1a.tokenlease.v1.TokenBucketH\x00R\vtokenBucket\x12.\n" +
+	"\ftoken_bucket\x18\x03 \x01(\v2\x1a.tokenlease.v1.TokenBucketH\x00R\vtokenBucket\x12?\n" +
+	"\ffixed_window\x18\v \x01(\v2\x1a.tokenlease.v1.FixedWindowH\x00R\vfixedWindow\x12E\n" +
+	"\x0erolling_window\x18\f \x01(\v2\x1c.tokenlease.v1.RollingWindowH\x00R\rrollingWindow\x12>\n" +
+	"\vconcurrency\x18\r \x01(\v2\x1a.tokenlease.v1.ConcurrencyH\x00R\vconcurrency\x12.\n" +
 	"\x13default_cost_tokens\x18\x04 \x01(\x03R\x11defaultCostTokens\x12&\n" +
 	"\x0fmax_cost_tokens\x18\x05 \x01(\x03R\rmaxCostTokens\x12&\n" +
 	"\x0fallow_zero_cost\x18\x06 \x01(\bR\rallowZeroCost\x12*\n" +
@@ -927,7 +1388,13 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\areclaim\x18\b \x01(\x0e2\x16.tokenlease.v1.ReclaimR\areclaim\x12D\n" +
 	"\x0eon_unavailable\x18\t \x01(\x0e2\x1d.tokenlease.v1.UnavailabilityR\ronUnavailable\x12&\n" +
 	"\x0fupdated_unix_ms\x18\n" +
-	" \x01(\x03R\rupdatedUnixMsB\x06\n" +
+	" \x01(\x03R\rupdatedUnixMs\x12\x17\n" +
+	"\ahold_ns\x18\x0e \x01(\x03R\x06holdNs\x12\x1a\n" +
+	"\bpostpaid\x18\x0f \x01(\bR\bpostpaid\x12\x16\n" +
+	"\x06shadow\x18\x10 \x01(\bR\x06shadow\x12\x1a\n" +
+	"\bdisabled\x18\x11 \x01(\bR\bdisabled\x12)\n" +
+	"\x10disabled_because\x18\x12 \x01(\tR\x0fdisabledBecause\x123\n" +
+	"\x05local\x18\x13 \x01(\v2\x1d.tokenlease.v1.LocalAllowanceR\x05localB\x06\n" +
 	"\x04rule\"\xba\x03\n" +
 	"\x05Grant\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x120\n" +
@@ -941,7 +1408,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x05state\x18\t \x01(\x0e2\x19.tokenlease.v1.GrantStateR\x05state\x12(\n" +
 	"\x10opened_ledger_ns\x18\n" +
 	" \x01(\x03R\x0eopenedLedgerNs\x12$\n" +
-	"\x0eopened_unix_ms\x18\v \x01(\x03R\fopenedUnixMs\"\xee\x02\n" +
+	"\x0eopened_unix_ms\x18\v \x01(\x03R\fopenedUnixMs\"\xba\x03\n" +
 	"\x06Budget\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12-\n" +
 	"\x06policy\x18\x02 \x01(\v2\x15.tokenlease.v1.PolicyR\x06policy\x12)\n" +
@@ -951,7 +1418,11 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x06grants\x18\x06 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12\x14\n" +
 	"\x05shard\x18\a \x01(\rR\x05shard\x12*\n" +
 	"\x11updated_ledger_ns\x18\b \x01(\x03R\x0fupdatedLedgerNs\x12\x1c\n" +
-	"\tprojected\x18\t \x01(\bR\tprojected\"\xf4\x02\n" +
+	"\tprojected\x18\t \x01(\bR\tprojected\x12+\n" +
+	"\x11recovering_tokens\x18\n" +
+	" \x01(\x03R\x10recoveringTokens\x12\x1d\n" +
+	"\n" +
+	"not_strict\x18\v \x01(\bR\tnotStrict\"\xf4\x02\n" +
 	"\fHolderStatus\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -965,13 +1436,22 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x0forphaned_grants\x18\b \x01(\x03R\x0eorphanedGrants\x12'\n" +
 	"\x0forphaned_tokens\x18\t \x01(\x03R\x0eorphanedTokens\x12\x16\n" +
 	"\x06fenced\x18\n" +
-	" \x01(\bR\x06fenced*5\n" +
+	" \x01(\bR\x06fenced*w\n" +
+	"\x06Period\x12\x16\n" +
+	"\x12PERIOD_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rPERIOD_MINUTE\x10\x01\x12\x0f\n" +
+	"\vPERIOD_HOUR\x10\x02\x12\x0e\n" +
+	"\n" +
+	"PERIOD_DAY\x10\x03\x12\x0f\n" +
+	"\vPERIOD_WEEK\x10\x04\x12\x10\n" +
+	"\fPERIOD_MONTH\x10\x05*5\n" +
 	"\aReclaim\x12\x17\n" +
 	"\x13RECLAIM_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rRECLAIM_PROOF\x10\x01*K\n" +
+	"\rRECLAIM_PROOF\x10\x01*e\n" +
 	"\x0eUnavailability\x12\x1e\n" +
 	"\x1aUNAVAILABILITY_UNSPECIFIED\x10\x00\x12\x19\n" +
-	"\x15UNAVAILABILITY_REJECT\x10\x01*Y\n" +
+	"\x15UNAVAILABILITY_REJECT\x10\x01\x12\x18\n" +
+	"\x14UNAVAILABILITY_LOCAL\x10\x02*Y\n" +
 	"\n" +
 	"GrantState\x12\x1b\n" +
 	"\x17GRANT_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -990,36 +1470,46 @@ func file_tokenlease_v1_budget_proto_rawDescGZIP() []byte {
 	return file_tokenlease_v1_budget_proto_rawDescData
 }
 
-var file_tokenlease_v1_budget_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_tokenlease_v1_budget_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_tokenlease_v1_budget_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_tokenlease_v1_budget_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_tokenlease_v1_budget_proto_goTypes = []any{
-	(Reclaim)(0),         // 0: tokenlease.v1.Reclaim
-	(Unavailability)(0),  // 1: tokenlease.v1.Unavailability
-	(GrantState)(0),      // 2: tokenlease.v1.GrantState
-	(*BudgetKey)(nil),    // 3: tokenlease.v1.BudgetKey
-	(*Holder)(nil),       // 4: tokenlease.v1.Holder
-	(*TokenBucket)(nil),  // 5: tokenlease.v1.TokenBucket
-	(*Policy)(nil),       // 6: tokenlease.v1.Policy
-	(*Grant)(nil),        // 7: tokenlease.v1.Grant
-	(*Budget)(nil),       // 8: tokenlease.v1.Budget
-	(*HolderStatus)(nil), // 9: tokenlease.v1.HolderStatus
+	(Period)(0),            // 0: tokenlease.v1.Period
+	(Reclaim)(0),           // 1: tokenlease.v1.Reclaim
+	(Unavailability)(0),    // 2: tokenlease.v1.Unavailability
+	(GrantState)(0),        // 3: tokenlease.v1.GrantState
+	(*BudgetKey)(nil),      // 4: tokenlease.v1.BudgetKey
+	(*Holder)(nil),         // 5: tokenlease.v1.Holder
+	(*TokenBucket)(nil),    // 6: tokenlease.v1.TokenBucket
+	(*FixedWindow)(nil),    // 7: tokenlease.v1.FixedWindow
+	(*RollingWindow)(nil),  // 8: tokenlease.v1.RollingWindow
+	(*Concurrency)(nil),    // 9: tokenlease.v1.Concurrency
+	(*LocalAllowance)(nil), // 10: tokenlease.v1.LocalAllowance
+	(*Policy)(nil),         // 11: tokenlease.v1.Policy
+	(*Grant)(nil),          // 12: tokenlease.v1.Grant
+	(*Budget)(nil),         // 13: tokenlease.v1.Budget
+	(*HolderStatus)(nil),   // 14: tokenlease.v1.HolderStatus
 }
 var file_tokenlease_v1_budget_proto_depIdxs = []int32{
-	5,  // 0: tokenlease.v1.Policy.token_bucket:type_name -> tokenlease.v1.TokenBucket
-	0,  // 1: tokenlease.v1.Policy.reclaim:type_name -> tokenlease.v1.Reclaim
-	1,  // 2: tokenlease.v1.Policy.on_unavailable:type_name -> tokenlease.v1.Unavailability
-	3,  // 3: tokenlease.v1.Grant.budget:type_name -> tokenlease.v1.BudgetKey
-	4,  // 4: tokenlease.v1.Grant.holder:type_name -> tokenlease.v1.Holder
-	2,  // 5: tokenlease.v1.Grant.state:type_name -> tokenlease.v1.GrantState
-	3,  // 6: tokenlease.v1.Budget.key:type_name -> tokenlease.v1.BudgetKey
-	6,  // 7: tokenlease.v1.Budget.policy:type_name -> tokenlease.v1.Policy
-	7,  // 8: tokenlease.v1.Budget.grants:type_name -> tokenlease.v1.Grant
-	4,  // 9: tokenlease.v1.HolderStatus.holder:type_name -> tokenlease.v1.Holder
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	0,  // 0: tokenlease.v1.FixedWindow.period:type_name -> tokenlease.v1.Period
+	6,  // 1: tokenlease.v1.Policy.token_bucket:type_name -> tokenlease.v1.TokenBucket
+	7,  // 2: tokenlease.v1.Policy.fixed_window:type_name -> tokenlease.v1.FixedWindow
+	8,  // 3: tokenlease.v1.Policy.rolling_window:type_name -> tokenlease.v1.RollingWindow
+	9,  // 4: tokenlease.v1.Policy.concurrency:type_name -> tokenlease.v1.Concurrency
+	1,  // 5: tokenlease.v1.Policy.reclaim:type_name -> tokenlease.v1.Reclaim
+	2,  // 6: tokenlease.v1.Policy.on_unavailable:type_name -> tokenlease.v1.Unavailability
+	10, // 7: tokenlease.v1.Policy.local:type_name -> tokenlease.v1.LocalAllowance
+	4,  // 8: tokenlease.v1.Grant.budget:type_name -> tokenlease.v1.BudgetKey
+	5,  // 9: tokenlease.v1.Grant.holder:type_name -> tokenlease.v1.Holder
+	3,  // 10: tokenlease.v1.Grant.state:type_name -> tokenlease.v1.GrantState
+	4,  // 11: tokenlease.v1.Budget.key:type_name -> tokenlease.v1.BudgetKey
+	11, // 12: tokenlease.v1.Budget.policy:type_name -> tokenlease.v1.Policy
+	12, // 13: tokenlease.v1.Budget.grants:type_name -> tokenlease.v1.Grant
+	5,  // 14: tokenlease.v1.HolderStatus.holder:type_name -> tokenlease.v1.Holder
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_budget_proto_init() }
@@ -1027,16 +1517,19 @@ func file_tokenlease_v1_budget_proto_init() {
 	if File_tokenlease_v1_budget_proto != nil {
 		return
 	}
-	file_tokenlease_v1_budget_proto_msgTypes[3].OneofWrappers = []any{
+	file_tokenlease_v1_budget_proto_msgTypes[7].OneofWrappers = []any{
 		(*Policy_TokenBucket)(nil),
+		(*Policy_FixedWindow)(nil),
+		(*Policy_RollingWindow)(nil),
+		(*Policy_Concurrency)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tokenlease_v1_budget_proto_rawDesc), len(file_tokenlease_v1_budget_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   7,
+			NumEnums:      4,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,20 +37,35 @@ const (
 	Reason_REASON_UNAVAILABLE Reason = 4
 	// REASON_NO_POLICY: no policy rules the operation.
 	Reason_REASON_NO_POLICY Reason = 5
-	// REASON_INVALID: the cost is not what the policy allows.
+	// REASON_INVALID: the cost is not what the policy allows, or the request
+	// contradicts itself or an earlier one of the same decision_id.
 	Reason_REASON_INVALID Reason = 6
+	// REASON_DISABLED: an operator has disabled the operation (403).
+	Reason_REASON_DISABLED Reason = 7
+	// REASON_FALLBACK: no authority could be reached, and the policy's local
+	// allowance admitted it.
+	Reason_REASON_FALLBACK Reason = 8
+	// REASON_REFRESH: the request names an older policy version than the one in
+	// force. Nothing was decided: read policy_version of the answer and ask again.
+	Reason_REASON_REFRESH Reason = 9
+	// REASON_OVERLOADED: this limiter sheds checks to protect itself (503).
+	Reason_REASON_OVERLOADED Reason = 10
 )
 
 // Enum value maps for Reason.
 var (
 	Reason_name = map[int32]string{
-		0: "REASON_UNSPECIFIED",
-		1: "REASON_ALLOWED",
-		2: "REASON_EXHAUSTED",
-		3: "REASON_COST_ABOVE_CAPACITY",
-		4: "REASON_UNAVAILABLE",
-		5: "REASON_NO_POLICY",
-		6: "REASON_INVALID",
+		0:  "REASON_UNSPECIFIED",
+		1:  "REASON_ALLOWED",
+		2:  "REASON_EXHAUSTED",
+		3:  "REASON_COST_ABOVE_CAPACITY",
+		4:  "REASON_UNAVAILABLE",
+		5:  "REASON_NO_POLICY",
+		6:  "REASON_INVALID",
+		7:  "REASON_DISABLED",
+		8:  "REASON_FALLBACK",
+		9:  "REASON_REFRESH",
+		10: "REASON_OVERLOADED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":         0,
@@ -60,6 +75,10 @@ var (
 		"REASON_UNAVAILABLE":         4,
 		"REASON_NO_POLICY":           5,
 		"REASON_INVALID":             6,
+		"REASON_DISABLED":            7,
+		"REASON_FALLBACK":            8,
+		"REASON_REFRESH":             9,
+		"REASON_OVERLOADED":          10,
 	}
 )
 
@@ -90,8 +109,61 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{0}
 }
 
-// CheckRequest asks for one decision.
-type CheckRequest struct {
+// Priority says who goes first among checks that wait for their turn.
+type Priority int32
+
+const (
+	// PRIORITY_UNSPECIFIED reads as PRIORITY_NORMAL.
+	Priority_PRIORITY_UNSPECIFIED Priority = 0
+	// PRIORITY_NORMAL gets one turn in eight at least while others wait.
+	Priority_PRIORITY_NORMAL Priority = 1
+	// PRIORITY_HIGH goes first.
+	Priority_PRIORITY_HIGH Priority = 2
+)
+
+// Enum value maps for Priority.
+var (
+	Priority_name = map[int32]string{
+		0: "PRIORITY_UNSPECIFIED",
+		1: "PRIORITY_NORMAL",
+		2: "PRIORITY_HIGH",
+	}
+	Priority_value = map[string]int32{
+		"PRIORITY_UNSPECIFIED": 0,
+		"PRIORITY_NORMAL":      1,
+		"PRIORITY_HIGH":        2,
+	}
+)
+
+func (x Priority) Enum() *Priority {
+	p := new(Priority)
+	*p = x
+	return p
+}
+
+func (x Priority) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Priority) Descriptor() protoreflect.EnumDescriptor {
+	return file_tokenlease_v1_limiter_proto_enumTypes[1].Descriptor()
+}
+
+func (Priority) Type() protoreflect.EnumType {
+	return &file_tokenlease_v1_limiter_proto_enumTypes[1]
+}
+
+func (x Priority) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Priority.Descriptor instead.
+func (Priority) EnumDescriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{1}
+}
+
+// CheckPart is a further budget of a decision.
+type CheckPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// key of the budget.
 	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -101,9 +173,78 @@ type CheckRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *CheckPart) Reset() {
+	*x = CheckPart{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckPart) ProtoMessage() {}
+
+func (x *CheckPart) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckPart.ProtoReflect.Descriptor instead.
+func (*CheckPart) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CheckPart) GetKey() *BudgetKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *CheckPart) GetCostTokens() int64 {
+	if x != nil && x.CostTokens != nil {
+		return *x.CostTokens
+	}
+	return 0
+}
+
+// CheckRequest asks for one decision.
+type CheckRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key of the budget.
+	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// cost_tokens of the operation; unset takes the policy's default.
+	CostTokens *int64 `protobuf:"varint,2,opt,name=cost_tokens,json=costTokens,proto3,oneof" json:"cost_tokens,omitempty"`
+	// decision_id makes a repeated request get the recorded answer, within the
+	// limiter's horizon: 1 to 128 bytes of printable ASCII without spaces; empty for
+	// none. With another payload it is REASON_INVALID.
+	DecisionId string `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	// policy_version that the caller knows; 0: any. If a newer one is in force the
+	// answer is REASON_REFRESH.
+	PolicyVersion int64 `protobuf:"varint,4,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// max_wait_ms lets the check wait for its turn: 0 to 600,000.
+	MaxWaitMs uint32 `protobuf:"varint,5,opt,name=max_wait_ms,json=maxWaitMs,proto3" json:"max_wait_ms,omitempty"`
+	// priority among those that wait.
+	Priority Priority `protobuf:"varint,6,opt,name=priority,proto3,enum=tokenlease.v1.Priority" json:"priority,omitempty"`
+	// also are further budgets, at most 15, each another one: all are spent, or
+	// none.
+	Also          []*CheckPart `protobuf:"bytes,7,rep,name=also,proto3" json:"also,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[0]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -115,7 +256,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[0]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -128,7 +269,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{0}
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *CheckRequest) GetKey() *BudgetKey {
@@ -143,6 +284,41 @@ func (x *CheckRequest) GetCostTokens() int64 {
 		return *x.CostTokens
 	}
 	return 0
+}
+
+func (x *CheckRequest) GetDecisionId() string {
+	if x != nil {
+		return x.DecisionId
+	}
+	return ""
+}
+
+func (x *CheckRequest) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *CheckRequest) GetMaxWaitMs() uint32 {
+	if x != nil {
+		return x.MaxWaitMs
+	}
+	return 0
+}
+
+func (x *CheckRequest) GetPriority() Priority {
+	if x != nil {
+		return x.Priority
+	}
+	return Priority_PRIORITY_UNSPECIFIED
+}
+
+func (x *CheckRequest) GetAlso() []*CheckPart {
+	if x != nil {
+		return x.Also
+	}
+	return nil
 }
 
 // CheckResponse is one decision. A denial has spent nothing.
@@ -168,14 +344,32 @@ type CheckResponse struct {
 	// grant_id that was spent from, when allowed.
 	GrantId string `protobuf:"bytes,9,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
 	// detail is a sentence for people: what to do next.
-	Detail        string `protobuf:"bytes,10,opt,name=detail,proto3" json:"detail,omitempty"`
+	Detail string `protobuf:"bytes,10,opt,name=detail,proto3" json:"detail,omitempty"`
+	// replayed says that this is the recorded answer to an earlier request of the
+	// same decision_id, with the wait recomputed.
+	Replayed bool `protobuf:"varint,11,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// shadow says that the policy is in shadow mode: allowed is set whatever the
+	// reason.
+	Shadow bool `protobuf:"varint,12,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	// window_ns is the time that limit_tokens is for: a window, or what an empty
+	// bucket takes to fill; 0: none.
+	WindowNs int64 `protobuf:"varint,13,opt,name=window_ns,json=windowNs,proto3" json:"window_ns,omitempty"`
+	// not_strict says that the policy lets more be admitted than its rule.
+	NotStrict bool `protobuf:"varint,14,opt,name=not_strict,json=notStrict,proto3" json:"not_strict,omitempty"`
+	// debt_tokens is what settlements above their reservations have left to pay in
+	// this region.
+	DebtTokens int64 `protobuf:"varint,15,opt,name=debt_tokens,json=debtTokens,proto3" json:"debt_tokens,omitempty"`
+	// parts are the answers of the budgets of a decision with several: first that of
+	// key, then those of also. When it is denied, those that would have been admitted
+	// say so and have spent nothing.
+	Parts         []*CheckPartResponse `protobuf:"bytes,16,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[1]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -187,7 +381,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[1]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -200,7 +394,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{1}
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CheckResponse) GetAllowed() bool {
@@ -273,6 +467,157 @@ func (x *CheckResponse) GetDetail() string {
 	return ""
 }
 
+func (x *CheckResponse) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
+func (x *CheckResponse) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
+func (x *CheckResponse) GetWindowNs() int64 {
+	if x != nil {
+		return x.WindowNs
+	}
+	return 0
+}
+
+func (x *CheckResponse) GetNotStrict() bool {
+	if x != nil {
+		return x.NotStrict
+	}
+	return false
+}
+
+func (x *CheckResponse) GetDebtTokens() int64 {
+	if x != nil {
+		return x.DebtTokens
+	}
+	return 0
+}
+
+func (x *CheckResponse) GetParts() []*CheckPartResponse {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// CheckPartResponse is what one of several budgets says.
+type CheckPartResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key of the budget.
+	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// reason as of that budget alone.
+	Reason Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=tokenlease.v1.Reason" json:"reason,omitempty"`
+	// limit_tokens is the budget's capacity.
+	LimitTokens int64 `protobuf:"varint,3,opt,name=limit_tokens,json=limitTokens,proto3" json:"limit_tokens,omitempty"`
+	// remaining_tokens is what this region can still admit without asking.
+	RemainingTokens int64 `protobuf:"varint,4,opt,name=remaining_tokens,json=remainingTokens,proto3" json:"remaining_tokens,omitempty"`
+	// has_retry says that waiting can help.
+	HasRetry bool `protobuf:"varint,5,opt,name=has_retry,json=hasRetry,proto3" json:"has_retry,omitempty"`
+	// retry_in_ns is the time to wait, from when the answer was made.
+	RetryInNs int64 `protobuf:"varint,6,opt,name=retry_in_ns,json=retryInNs,proto3" json:"retry_in_ns,omitempty"`
+	// policy_version that decided; 0 where none is known.
+	PolicyVersion int64 `protobuf:"varint,7,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// grant_id that was spent from, when allowed.
+	GrantId       string `protobuf:"bytes,8,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckPartResponse) Reset() {
+	*x = CheckPartResponse{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckPartResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckPartResponse) ProtoMessage() {}
+
+func (x *CheckPartResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckPartResponse.ProtoReflect.Descriptor instead.
+func (*CheckPartResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CheckPartResponse) GetKey() *BudgetKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *CheckPartResponse) GetReason() Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return Reason_REASON_UNSPECIFIED
+}
+
+func (x *CheckPartResponse) GetLimitTokens() int64 {
+	if x != nil {
+		return x.LimitTokens
+	}
+	return 0
+}
+
+func (x *CheckPartResponse) GetRemainingTokens() int64 {
+	if x != nil {
+		return x.RemainingTokens
+	}
+	return 0
+}
+
+func (x *CheckPartResponse) GetHasRetry() bool {
+	if x != nil {
+		return x.HasRetry
+	}
+	return false
+}
+
+func (x *CheckPartResponse) GetRetryInNs() int64 {
+	if x != nil {
+		return x.RetryInNs
+	}
+	return 0
+}
+
+func (x *CheckPartResponse) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *CheckPartResponse) GetGrantId() string {
+	if x != nil {
+		return x.GrantId
+	}
+	return ""
+}
+
 // CheckBatchRequest asks for up to 1,000 decisions.
 type CheckBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -284,7 +629,7 @@ type CheckBatchRequest struct {
 
 func (x *CheckBatchRequest) Reset() {
 	*x = CheckBatchRequest{}
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[2]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +641,7 @@ func (x *CheckBatchRequest) String() string {
 func (*CheckBatchRequest) ProtoMessage() {}
 
 func (x *CheckBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[2]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +654,7 @@ func (x *CheckBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckBatchRequest.ProtoReflect.Descriptor instead.
 func (*CheckBatchRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{2}
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckBatchRequest) GetChecks() []*CheckRequest {
@@ -330,7 +675,7 @@ type CheckBatchResponse struct {
 
 func (x *CheckBatchResponse) Reset() {
 	*x = CheckBatchResponse{}
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[3]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +687,7 @@ func (x *CheckBatchResponse) String() string {
 func (*CheckBatchResponse) ProtoMessage() {}
 
 func (x *CheckBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[3]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +700,7 @@ func (x *CheckBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckBatchResponse.ProtoReflect.Descriptor instead.
 func (*CheckBatchResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{3}
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CheckBatchResponse) GetResults() []*CheckResult {
@@ -377,7 +722,7 @@ type CheckResult struct {
 
 func (x *CheckResult) Reset() {
 	*x = CheckResult{}
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[4]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +734,7 @@ func (x *CheckResult) String() string {
 func (*CheckResult) ProtoMessage() {}
 
 func (x *CheckResult) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_limiter_proto_msgTypes[4]
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +747,7 @@ func (x *CheckResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResult.ProtoReflect.Descriptor instead.
 func (*CheckResult) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{4}
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CheckResult) GetResponse() *CheckResponse {
@@ -412,16 +757,378 @@ func (x *CheckResult) GetResponse() *CheckResponse {
 	return nil
 }
 
+// CheckStreamRequest is one batch of a stream.
+type CheckStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// checks in order, up to 1,000.
+	Checks        []*CheckRequest `protobuf:"bytes,1,rep,name=checks,proto3" json:"checks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckStreamRequest) Reset() {
+	*x = CheckStreamRequest{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckStreamRequest) ProtoMessage() {}
+
+func (x *CheckStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckStreamRequest.ProtoReflect.Descriptor instead.
+func (*CheckStreamRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CheckStreamRequest) GetChecks() []*CheckRequest {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+// CheckStreamResponse answers one batch of a stream.
+type CheckStreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// results in the order of the checks.
+	Results       []*CheckResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckStreamResponse) Reset() {
+	*x = CheckStreamResponse{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckStreamResponse) ProtoMessage() {}
+
+func (x *CheckStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckStreamResponse.ProtoReflect.Descriptor instead.
+func (*CheckStreamResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CheckStreamResponse) GetResults() []*CheckResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// ReserveRequest asks for a reservation.
+type ReserveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// check whose cost is the bound to reserve, or the number of slots. Its also must
+	// be empty.
+	Check         *CheckRequest `protobuf:"bytes,1,opt,name=check,proto3" json:"check,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveRequest) Reset() {
+	*x = ReserveRequest{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveRequest) ProtoMessage() {}
+
+func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
+func (*ReserveRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ReserveRequest) GetCheck() *CheckRequest {
+	if x != nil {
+		return x.Check
+	}
+	return nil
+}
+
+// ReserveResponse is the decision on a reservation.
+type ReserveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// response is the decision. A denial holds nothing.
+	Response *CheckResponse `protobuf:"bytes,1,opt,name=response,proto3" json:"response,omitempty"`
+	// reservation_id to settle; empty for a denial.
+	ReservationId string `protobuf:"bytes,2,opt,name=reservation_id,json=reservationId,proto3" json:"reservation_id,omitempty"`
+	// reserved_tokens is the bound.
+	ReservedTokens int64 `protobuf:"varint,3,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
+	// expires_in_ns is when it ends unsettled, from when the answer was made.
+	ExpiresInNs   int64 `protobuf:"varint,4,opt,name=expires_in_ns,json=expiresInNs,proto3" json:"expires_in_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveResponse) Reset() {
+	*x = ReserveResponse{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveResponse) ProtoMessage() {}
+
+func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveResponse.ProtoReflect.Descriptor instead.
+func (*ReserveResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ReserveResponse) GetResponse() *CheckResponse {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *ReserveResponse) GetReservationId() string {
+	if x != nil {
+		return x.ReservationId
+	}
+	return ""
+}
+
+func (x *ReserveResponse) GetReservedTokens() int64 {
+	if x != nil {
+		return x.ReservedTokens
+	}
+	return 0
+}
+
+func (x *ReserveResponse) GetExpiresInNs() int64 {
+	if x != nil {
+		return x.ExpiresInNs
+	}
+	return 0
+}
+
+// SettleRequest ends a reservation.
+type SettleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key of the budget.
+	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// reservation_id as reserved.
+	ReservationId string `protobuf:"bytes,2,opt,name=reservation_id,json=reservationId,proto3" json:"reservation_id,omitempty"`
+	// cost_tokens is the actual cost; of slots always 0. More than was reserved is
+	// refused, unless the policy is postpaid.
+	CostTokens    int64 `protobuf:"varint,3,opt,name=cost_tokens,json=costTokens,proto3" json:"cost_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleRequest) Reset() {
+	*x = SettleRequest{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleRequest) ProtoMessage() {}
+
+func (x *SettleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
+func (*SettleRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SettleRequest) GetKey() *BudgetKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SettleRequest) GetReservationId() string {
+	if x != nil {
+		return x.ReservationId
+	}
+	return ""
+}
+
+func (x *SettleRequest) GetCostTokens() int64 {
+	if x != nil {
+		return x.CostTokens
+	}
+	return 0
+}
+
+// SettleResponse is what became of a reservation.
+type SettleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// settled says that the reservation has ended by this request or by an earlier
+	// one.
+	Settled bool `protobuf:"varint,1,opt,name=settled,proto3" json:"settled,omitempty"`
+	// returned_tokens went back to the region's credit.
+	ReturnedTokens int64 `protobuf:"varint,2,opt,name=returned_tokens,json=returnedTokens,proto3" json:"returned_tokens,omitempty"`
+	// debt_tokens is what the budget owes in this region from now on.
+	DebtTokens int64 `protobuf:"varint,3,opt,name=debt_tokens,json=debtTokens,proto3" json:"debt_tokens,omitempty"`
+	// detail says why it was not settled.
+	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleResponse) Reset() {
+	*x = SettleResponse{}
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleResponse) ProtoMessage() {}
+
+func (x *SettleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_limiter_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
+func (*SettleResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_limiter_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SettleResponse) GetSettled() bool {
+	if x != nil {
+		return x.Settled
+	}
+	return false
+}
+
+func (x *SettleResponse) GetReturnedTokens() int64 {
+	if x != nil {
+		return x.ReturnedTokens
+	}
+	return 0
+}
+
+func (x *SettleResponse) GetDebtTokens() int64 {
+	if x != nil {
+		return x.DebtTokens
+	}
+	return 0
+}
+
+func (x *SettleResponse) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 var File_tokenlease_v1_limiter_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_limiter_proto_rawDesc = "" +
 	"\n" +
-	"\x1btokenlease/v1/limiter.proto\x12\rtokenlease.v1\x1a\x1atokenlease/v1/budget.proto\"p\n" +
-	"\fCheckRequest\x12*\n" +
+	"\x1btokenlease/v1/limiter.proto\x12\rtokenlease.v1\x1a\x1atokenlease/v1/budget.proto\"m\n" +
+	"\tCheckPart\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12$\n" +
 	"\vcost_tokens\x18\x02 \x01(\x03H\x00R\n" +
 	"costTokens\x88\x01\x01B\x0e\n" +
-	"\f_cost_tokens\"\xe1\x02\n" +
+	"\f_cost_tokens\"\xbb\x02\n" +
+	"\fCheckRequest\x12*\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12$\n" +
+	"\vcost_tokens\x18\x02 \x01(\x03H\x00R\n" +
+	"costTokens\x88\x01\x01\x12\x1f\n" +
+	"\vdecision_id\x18\x03 \x01(\tR\n" +
+	"decisionId\x12%\n" +
+	"\x0epolicy_version\x18\x04 \x01(\x03R\rpolicyVersion\x12\x1e\n" +
+	"\vmax_wait_ms\x18\x05 \x01(\rR\tmaxWaitMs\x123\n" +
+	"\bpriority\x18\x06 \x01(\x0e2\x17.tokenlease.v1.PriorityR\bpriority\x12,\n" +
+	"\x04also\x18\a \x03(\v2\x18.tokenlease.v1.CheckPartR\x04alsoB\x0e\n" +
+	"\f_cost_tokens\"\xaa\x04\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12-\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x15.tokenlease.v1.ReasonR\x06reason\x12!\n" +
@@ -433,13 +1140,52 @@ const file_tokenlease_v1_limiter_proto_rawDesc = "" +
 	"\x0epolicy_version\x18\b \x01(\x03R\rpolicyVersion\x12\x19\n" +
 	"\bgrant_id\x18\t \x01(\tR\agrantId\x12\x16\n" +
 	"\x06detail\x18\n" +
-	" \x01(\tR\x06detail\"H\n" +
+	" \x01(\tR\x06detail\x12\x1a\n" +
+	"\breplayed\x18\v \x01(\bR\breplayed\x12\x16\n" +
+	"\x06shadow\x18\f \x01(\bR\x06shadow\x12\x1b\n" +
+	"\twindow_ns\x18\r \x01(\x03R\bwindowNs\x12\x1d\n" +
+	"\n" +
+	"not_strict\x18\x0e \x01(\bR\tnotStrict\x12\x1f\n" +
+	"\vdebt_tokens\x18\x0f \x01(\x03R\n" +
+	"debtTokens\x126\n" +
+	"\x05parts\x18\x10 \x03(\v2 .tokenlease.v1.CheckPartResponseR\x05parts\"\xbb\x02\n" +
+	"\x11CheckPartResponse\x12*\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12-\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x15.tokenlease.v1.ReasonR\x06reason\x12!\n" +
+	"\flimit_tokens\x18\x03 \x01(\x03R\vlimitTokens\x12)\n" +
+	"\x10remaining_tokens\x18\x04 \x01(\x03R\x0fremainingTokens\x12\x1b\n" +
+	"\thas_retry\x18\x05 \x01(\bR\bhasRetry\x12\x1e\n" +
+	"\vretry_in_ns\x18\x06 \x01(\x03R\tretryInNs\x12%\n" +
+	"\x0epolicy_version\x18\a \x01(\x03R\rpolicyVersion\x12\x19\n" +
+	"\bgrant_id\x18\b \x01(\tR\agrantId\"H\n" +
 	"\x11CheckBatchRequest\x123\n" +
 	"\x06checks\x18\x01 \x03(\v2\x1b.tokenlease.v1.CheckRequestR\x06checks\"J\n" +
 	"\x12CheckBatchResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.tokenlease.v1.CheckResultR\aresults\"G\n" +
 	"\vCheckResult\x128\n" +
-	"\bresponse\x18\x01 \x01(\v2\x1c.tokenlease.v1.CheckResponseR\bresponse*\xac\x01\n" +
+	"\bresponse\x18\x01 \x01(\v2\x1c.tokenlease.v1.CheckResponseR\bresponse\"I\n" +
+	"\x12CheckStreamRequest\x123\n" +
+	"\x06checks\x18\x01 \x03(\v2\x1b.tokenlease.v1.CheckRequestR\x06checks\"K\n" +
+	"\x13CheckStreamResponse\x124\n" +
+	"\aresults\x18\x01 \x03(\v2\x1a.tokenlease.v1.CheckResultR\aresults\"C\n" +
+	"\x0eReserveRequest\x121\n" +
+	"\x05check\x18\x01 \x01(\v2\x1b.tokenlease.v1.CheckRequestR\x05check\"\xbf\x01\n" +
+	"\x0fReserveResponse\x128\n" +
+	"\bresponse\x18\x01 \x01(\v2\x1c.tokenlease.v1.CheckResponseR\bresponse\x12%\n" +
+	"\x0ereservation_id\x18\x02 \x01(\tR\rreservationId\x12'\n" +
+	"\x0freserved_tokens\x18\x03 \x01(\x03R\x0ereservedTokens\x12\"\n" +
+	"\rexpires_in_ns\x18\x04 \x01(\x03R\vexpiresInNs\"\x83\x01\n" +
+	"\rSettleRequest\x12*\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12%\n" +
+	"\x0ereservation_id\x18\x02 \x01(\tR\rreservationId\x12\x1f\n" +
+	"\vcost_tokens\x18\x03 \x01(\x03R\n" +
+	"costTokens\"\x8c\x01\n" +
+	"\x0eSettleResponse\x12\x18\n" +
+	"\asettled\x18\x01 \x01(\bR\asettled\x12'\n" +
+	"\x0freturned_tokens\x18\x02 \x01(\x03R\x0ereturnedTokens\x12\x1f\n" +
+	"\vdebt_tokens\x18\x03 \x01(\x03R\n" +
+	"debtTokens\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail*\x81\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_ALLOWED\x10\x01\x12\x14\n" +
@@ -447,11 +1193,23 @@ const file_tokenlease_v1_limiter_proto_rawDesc = "" +
 	"\x1aREASON_COST_ABOVE_CAPACITY\x10\x03\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x04\x12\x14\n" +
 	"\x10REASON_NO_POLICY\x10\x05\x12\x12\n" +
-	"\x0eREASON_INVALID\x10\x062\xa0\x01\n" +
+	"\x0eREASON_INVALID\x10\x06\x12\x13\n" +
+	"\x0fREASON_DISABLED\x10\a\x12\x13\n" +
+	"\x0fREASON_FALLBACK\x10\b\x12\x12\n" +
+	"\x0eREASON_REFRESH\x10\t\x12\x15\n" +
+	"\x11REASON_OVERLOADED\x10\n" +
+	"*L\n" +
+	"\bPriority\x12\x18\n" +
+	"\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fPRIORITY_NORMAL\x10\x01\x12\x11\n" +
+	"\rPRIORITY_HIGH\x10\x022\x8b\x03\n" +
 	"\aLimiter\x12B\n" +
 	"\x05Check\x12\x1b.tokenlease.v1.CheckRequest\x1a\x1c.tokenlease.v1.CheckResponse\x12Q\n" +
 	"\n" +
-	"CheckBatch\x12 .tokenlease.v1.CheckBatchRequest\x1a!.tokenlease.v1.CheckBatchResponseBCZAgithub.com/tokenlease/tokenlease/proto/tokenlease/v1;tokenleasev1b\x06proto3"
+	"CheckBatch\x12 .tokenlease.v1.CheckBatchRequest\x1a!.tokenlease.v1.CheckBatchResponse\x12X\n" +
+	"\vCheckStream\x12!.tokenlease.v1.CheckStreamRequest\x1a\".tokenlease.v1.CheckStreamResponse(\x010\x01\x12H\n" +
+	"\aReserve\x12\x1d.tokenlease.v1.ReserveRequest\x1a\x1e.tokenlease.v1.ReserveResponse\x12E\n" +
+	"\x06Settle\x12\x1c.tokenlease.v1.SettleRequest\x1a\x1d.tokenlease.v1.SettleResponseBCZAgithub.com/tokenlease/tokenlease/proto/tokenlease/v1;tokenleasev1b\x06proto3"
 
 var (
 	file_tokenlease_v1_limiter_proto_rawDescOnce sync.Once
@@ -465,32 +1223,58 @@ func file_tokenlease_v1_limiter_proto_rawDescGZIP() []byte {
 	return file_tokenlease_v1_limiter_proto_rawDescData
 }
 
-var file_tokenlease_v1_limiter_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tokenlease_v1_limiter_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_tokenlease_v1_limiter_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_tokenlease_v1_limiter_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_tokenlease_v1_limiter_proto_goTypes = []any{
-	(Reason)(0),                // 0: tokenlease.v1.Reason
-	(*CheckRequest)(nil),       // 1: tokenlease.v1.CheckRequest
-	(*CheckResponse)(nil),      // 2: tokenlease.v1.CheckResponse
-	(*CheckBatchRequest)(nil),  // 3: tokenlease.v1.CheckBatchRequest
-	(*CheckBatchResponse)(nil), // 4: tokenlease.v1.CheckBatchResponse
-	(*CheckResult)(nil),        // 5: tokenlease.v1.CheckResult
-	(*BudgetKey)(nil),          // 6: tokenlease.v1.BudgetKey
+	(Reason)(0),                 // 0: tokenlease.v1.Reason
+	(Priority)(0),               // 1: tokenlease.v1.Priority
+	(*CheckPart)(nil),           // 2: tokenlease.v1.CheckPart
+	(*CheckRequest)(nil),        // 3: tokenlease.v1.CheckRequest
+	(*CheckResponse)(nil),       // 4: tokenlease.v1.CheckResponse
+	(*CheckPartResponse)(nil),   // 5: tokenlease.v1.CheckPartResponse
+	(*CheckBatchRequest)(nil),   // 6: tokenlease.v1.CheckBatchRequest
+	(*CheckBatchResponse)(nil),  // 7: tokenlease.v1.CheckBatchResponse
+	(*CheckResult)(nil),         // 8: tokenlease.v1.CheckResult
+	(*CheckStreamRequest)(nil),  // 9: tokenlease.v1.CheckStreamRequest
+	(*CheckStreamResponse)(nil), // 10: tokenlease.v1.CheckStreamResponse
+	(*ReserveRequest)(nil),      // 11: tokenlease.v1.ReserveRequest
+	(*ReserveResponse)(nil),     // 12: tokenlease.v1.ReserveResponse
+	(*SettleRequest)(nil),       // 13: tokenlease.v1.SettleRequest
+	(*SettleResponse)(nil),      // 14: tokenlease.v1.SettleResponse
+	(*BudgetKey)(nil),           // 15: tokenlease.v1.BudgetKey
 }
 var file_tokenlease_v1_limiter_proto_depIdxs = []int32{
-	6, // 0: tokenlease.v1.CheckRequest.key:type_name -> tokenlease.v1.BudgetKey
-	0, // 1: tokenlease.v1.CheckResponse.reason:type_name -> tokenlease.v1.Reason
-	1, // 2: tokenlease.v1.CheckBatchRequest.checks:type_name -> tokenlease.v1.CheckRequest
-	5, // 3: tokenlease.v1.CheckBatchResponse.results:type_name -> tokenlease.v1.CheckResult
-	2, // 4: tokenlease.v1.CheckResult.response:type_name -> tokenlease.v1.CheckResponse
-	1, // 5: tokenlease.v1.Limiter.Check:input_type -> tokenlease.v1.CheckRequest
-	3, // 6: tokenlease.v1.Limiter.CheckBatch:input_type -> tokenlease.v1.CheckBatchRequest
-	2, // 7: tokenlease.v1.Limiter.Check:output_type -> tokenlease.v1.CheckResponse
-	4, // 8: tokenlease.v1.Limiter.CheckBatch:output_type -> tokenlease.v1.CheckBatchResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	15, // 0: tokenlease.v1.CheckPart.key:type_name -> tokenlease.v1.BudgetKey
+	15, // 1: tokenlease.v1.CheckRequest.key:type_name -> tokenlease.v1.BudgetKey
+	1,  // 2: tokenlease.v1.CheckRequest.priority:type_name -> tokenlease.v1.Priority
+	2,  // 3: tokenlease.v1.CheckRequest.also:type_name -> tokenlease.v1.CheckPart
+	0,  // 4: tokenlease.v1.CheckResponse.reason:type_name -> tokenlease.v1.Reason
+	5,  // 5: tokenlease.v1.CheckResponse.parts:type_name -> tokenlease.v1.CheckPartResponse
+	15, // 6: tokenlease.v1.CheckPartResponse.key:type_name -> tokenlease.v1.BudgetKey
+	0,  // 7: tokenlease.v1.CheckPartResponse.reason:type_name -> tokenlease.v1.Reason
+	3,  // 8: tokenlease.v1.CheckBatchRequest.checks:type_name -> tokenlease.v1.CheckRequest
+	8,  // 9: tokenlease.v1.CheckBatchResponse.results:type_name -> tokenlease.v1.CheckResult
+	4,  // 10: tokenlease.v1.CheckResult.response:type_name -> tokenlease.v1.CheckResponse
+	3,  // 11: tokenlease.v1.CheckStreamRequest.checks:type_name -> tokenlease.v1.CheckRequest
+	8,  // 12: tokenlease.v1.CheckStreamResponse.results:type_name -> tokenlease.v1.CheckResult
+	3,  // 13: tokenlease.v1.ReserveRequest.check:type_name -> tokenlease.v1.CheckRequest
+	4,  // 14: tokenlease.v1.ReserveResponse.response:type_name -> tokenlease.v1.CheckResponse
+	15, // 15: tokenlease.v1.SettleRequest.key:type_name -> tokenlease.v1.BudgetKey
+	3,  // 16: tokenlease.v1.Limiter.Check:input_type -> tokenlease.v1.CheckRequest
+	6,  // 17: tokenlease.v1.Limiter.CheckBatch:input_type -> tokenlease.v1.CheckBatchRequest
+	9,  // 18: tokenlease.v1.Limiter.CheckStream:input_type -> tokenlease.v1.CheckStreamRequest
+	11, // 19: tokenlease.v1.Limiter.Reserve:input_type -> tokenlease.v1.ReserveRequest
+	13, // 20: tokenlease.v1.Limiter.Settle:input_type -> tokenlease.v1.SettleRequest
+	4,  // 21: tokenlease.v1.Limiter.Check:output_type -> tokenlease.v1.CheckResponse
+	7,  // 22: tokenlease.v1.Limiter.CheckBatch:output_type -> tokenlease.v1.CheckBatchResponse
+	10, // 23: tokenlease.v1.Limiter.CheckStream:output_type -> tokenlease.v1.CheckStreamResponse
+	12, // 24: tokenlease.v1.Limiter.Reserve:output_type -> tokenlease.v1.ReserveResponse
+	14, // 25: tokenlease.v1.Limiter.Settle:output_type -> tokenlease.v1.SettleResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_limiter_proto_init() }
@@ -500,13 +1284,14 @@ func file_tokenlease_v1_limiter_proto_init() {
 	}
 	file_tokenlease_v1_budget_proto_init()
 	file_tokenlease_v1_limiter_proto_msgTypes[0].OneofWrappers = []any{}
+	file_tokenlease_v1_limiter_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tokenlease_v1_limiter_proto_rawDesc), len(file_tokenlease_v1_limiter_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      2,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

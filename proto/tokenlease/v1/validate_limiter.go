@@ -20,3 +20,7 @@ func (m *CheckRequest) fault() *FieldError {
 func (m *CheckBatchRequest) Validate() error {
 	return asError(checkCount("checks", len(m.GetChecks()), 0, MaxBatchChecks))
 }
+
+// MaxCheckWaitMillis is the longest that a check may wait for its turn, in
+// milliseconds.
+const MaxCheckWaitMillis = 600_000

@@ -37,6 +37,12 @@ const (
 	LimiterCheckProcedure = "/tokenlease.v1.Limiter/Check"
 	// LimiterCheckBatchProcedure is the fully-qualified name of the Limiter's CheckBatch RPC.
 	LimiterCheckBatchProcedure = "/tokenlease.v1.Limiter/CheckBatch"
+	// LimiterCheckStreamProcedure is the fully-qualified name of the Limiter's CheckStream RPC.
+	LimiterCheckStreamProcedure = "/tokenlease.v1.Limiter/CheckStream"
+	// LimiterReserveProcedure is the fully-qualified name of the Limiter's Reserve RPC.
+	LimiterReserveProcedure = "/tokenlease.v1.Limiter/Reserve"
+	// LimiterSettleProcedure is the fully-qualified name of the Limiter's Settle RPC.
+	LimiterSettleProcedure = "/tokenlease.v1.Limiter/Settle"
 )
 
 // LimiterClient is a client for the tokenlease.v1.Limiter service.
@@ -45,6 +51,15 @@ type LimiterClient interface {
 	Check(context.Context, *connect.Request[v1.CheckRequest]) (*connect.Response[v1.CheckResponse], error)
 	// CheckBatch decides several, each on its own.
 	CheckBatch(context.Context, *connect.Request[v1.CheckBatchRequest]) (*connect.Response[v1.CheckBatchResponse], error)
+	// CheckStream decides batch after batch on one stream. There is one answer for
+	// each request, in the same order.
+	CheckStream(context.Context) *connect.BidiStreamForClient[v1.CheckStreamRequest, v1.CheckStreamResponse]
+	// Reserve takes a bound of a cost that is not known yet, or a slot, until it is
+	// settled or its time is over.
+	Reserve(context.Context, *connect.Request[v1.ReserveRequest]) (*connect.Response[v1.ReserveResponse], error)
+	// Settle ends a reservation: what is below the bound goes back to the region's
+	// credit. It is safe to repeat.
+	Settle(context.Context, *connect.Request[v1.SettleRequest]) (*connect.Response[v1.SettleResponse], error)
 }
 
 // NewLimiterClient constructs a client for the tokenlease.v1.Limiter service. By default, it uses
@@ -70,13 +85,34 @@ func NewLimiterClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(limiterMethods.ByName("CheckBatch")),
 			connect.WithClientOptions(opts...),
 		),
+		checkStream: connect.NewClient[v1.CheckStreamRequest, v1.CheckStreamResponse](
+			httpClient,
+			baseURL+LimiterCheckStreamProcedure,
+			connect.WithSchema(limiterMethods.ByName("CheckStream")),
+			connect.WithClientOptions(opts...),
+		),
+		reserve: connect.NewClient[v1.ReserveRequest, v1.ReserveResponse](
+			httpClient,
+			baseURL+LimiterReserveProcedure,
+			connect.WithSchema(limiterMethods.ByName("Reserve")),
+			connect.WithClientOptions(opts...),
+		),
+		settle: connect.NewClient[v1.SettleRequest, v1.SettleResponse](
+			httpClient,
+			baseURL+LimiterSettleProcedure,
+			connect.WithSchema(limiterMethods.ByName("Settle")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // limiterClient implements LimiterClient.
 type limiterClient struct {
-	check      *connect.Client[v1.CheckRequest, v1.CheckResponse]
-	checkBatch *connect.Client[v1.CheckBatchRequest, v1.CheckBatchResponse]
+	check       *connect.Client[v1.CheckRequest, v1.CheckResponse]
+	checkBatch  *connect.Client[v1.CheckBatchRequest, v1.CheckBatchResponse]
+	checkStream *connect.Client[v1.CheckStreamRequest, v1.CheckStreamResponse]
+	reserve     *connect.Client[v1.ReserveRequest, v1.ReserveResponse]
+	settle      *connect.Client[v1.SettleRequest, v1.SettleResponse]
 }
 
 // Check calls tokenlease.v1.Limiter.Check.
@@ -89,12 +125,36 @@ func (c *limiterClient) CheckBatch(ctx context.Context, req *connect.Request[v1.
 	return c.checkBatch.CallUnary(ctx, req)
 }
 
+// CheckStream calls tokenlease.v1.Limiter.CheckStream.
+func (c *limiterClient) CheckStream(ctx context.Context) *connect.BidiStreamForClient[v1.CheckStreamRequest, v1.CheckStreamResponse] {
+	return c.checkStream.CallBidiStream(ctx)
+}
+
+// Reserve calls tokenlease.v1.Limiter.Reserve.
+func (c *limiterClient) Reserve(ctx context.Context, req *connect.Request[v1.ReserveRequest]) (*connect.Response[v1.ReserveResponse], error) {
+	return c.reserve.CallUnary(ctx, req)
+}
+
+// Settle calls tokenlease.v1.Limiter.Settle.
+func (c *limiterClient) Settle(ctx context.Context, req *connect.Request[v1.SettleRequest]) (*connect.Response[v1.SettleResponse], error) {
+	return c.settle.CallUnary(ctx, req)
+}
+
 // LimiterHandler is an implementation of the tokenlease.v1.Limiter service.
 type LimiterHandler interface {
 	// Check decides whether one operation may start.
 	Check(context.Context, *connect.Request[v1.CheckRequest]) (*connect.Response[v1.CheckResponse], error)
 	// CheckBatch decides several, each on its own.
 	CheckBatch(context.Context, *connect.Request[v1.CheckBatchRequest]) (*connect.Response[v1.CheckBatchResponse], error)
+	// CheckStream decides batch after batch on one stream. There is one answer for
+	// each request, in the same order.
+	CheckStream(context.Context, *connect.BidiStream[v1.CheckStreamRequest, v1.CheckStreamResponse]) error
+	// Reserve takes a bound of a cost that is not known yet, or a slot, until it is
+	// settled or its time is over.
+	Reserve(context.Context, *connect.Request[v1.ReserveRequest]) (*connect.Response[v1.ReserveResponse], error)
+	// Settle ends a reservation: what is below the bound goes back to the region's
+	// credit. It is safe to repeat.
+	Settle(context.Context, *connect.Request[v1.SettleRequest]) (*connect.Response[v1.SettleResponse], error)
 }
 
 // NewLimiterHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -116,12 +176,36 @@ func NewLimiterHandler(svc LimiterHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(limiterMethods.ByName("CheckBatch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	limiterCheckStreamHandler := connect.NewBidiStreamHandler(
+		LimiterCheckStreamProcedure,
+		svc.CheckStream,
+		connect.WithSchema(limiterMethods.ByName("CheckStream")),
+		connect.WithHandlerOptions(opts...),
+	)
+	limiterReserveHandler := connect.NewUnaryHandler(
+		LimiterReserveProcedure,
+		svc.Reserve,
+		connect.WithSchema(limiterMethods.ByName("Reserve")),
+		connect.WithHandlerOptions(opts...),
+	)
+	limiterSettleHandler := connect.NewUnaryHandler(
+		LimiterSettleProcedure,
+		svc.Settle,
+		connect.WithSchema(limiterMethods.ByName("Settle")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/tokenlease.v1.Limiter/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LimiterCheckProcedure:
 			limiterCheckHandler.ServeHTTP(w, r)
 		case LimiterCheckBatchProcedure:
 			limiterCheckBatchHandler.ServeHTTP(w, r)
+		case LimiterCheckStreamProcedure:
+			limiterCheckStreamHandler.ServeHTTP(w, r)
+		case LimiterReserveProcedure:
+			limiterReserveHandler.ServeHTTP(w, r)
+		case LimiterSettleProcedure:
+			limiterSettleHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -137,4 +221,16 @@ func (UnimplementedLimiterHandler) Check(context.Context, *connect.Request[v1.Ch
 
 func (UnimplementedLimiterHandler) CheckBatch(context.Context, *connect.Request[v1.CheckBatchRequest]) (*connect.Response[v1.CheckBatchResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Limiter.CheckBatch is not implemented"))
+}
+
+func (UnimplementedLimiterHandler) CheckStream(context.Context, *connect.BidiStream[v1.CheckStreamRequest, v1.CheckStreamResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Limiter.CheckStream is not implemented"))
+}
+
+func (UnimplementedLimiterHandler) Reserve(context.Context, *connect.Request[v1.ReserveRequest]) (*connect.Response[v1.ReserveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Limiter.Reserve is not implemented"))
+}
+
+func (UnimplementedLimiterHandler) Settle(context.Context, *connect.Request[v1.SettleRequest]) (*connect.Response[v1.SettleResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Limiter.Settle is not implemented"))
 }
