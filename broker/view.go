@@ -28,10 +28,11 @@ type view struct {
 	heads         map[uint32]record.Head
 	policies      map[string]lease.Policy
 	templates     map[string]record.Budget // by key
+	calendar      shard.Calendar
 }
 
 func (b *Broker) view(ctx context.Context) *view {
-	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}, templates: map[string]record.Budget{}}
+	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}, templates: map[string]record.Budget{}, calendar: shard.Calendar{}}
 }
 
 // walk calls take for every key in [from, end), in order, until it says stop.
@@ -153,7 +154,7 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	}
 	budget := &pb.Budget{
 		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: policywire.To(policy),
-		ReservedTokens: r.Reserved, Shard: id, UpdatedLedgerNs: r.UpdatedNs, Projected: true,
+		ReservedTokens: r.Reserved, Shard: id, UpdatedLedgerNs: r.UpdatedNs, Projected: true, NotStrict: !policy.Strict(),
 	}
 	if unknown != nil {
 		budget.OrphanedTokens = unknown.GetOutstandingTokens()
@@ -165,9 +166,12 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	if err := v.addGrants(budget, r, withGrants); err != nil {
 		return nil, err
 	}
-	since := max(0, v.b.cfg.Clock.Now().UnixMilli()-head.CommittedUnixMs)
-	budget.AvailableTokens = lease.Projected(r.Rule, lease.Time(r.UpdatedNs), r.Available, r.Remainder, r.Reserved,
-		lease.Time(head.ClockNs).Add(time.Duration(since)*time.Millisecond))
+	wall := max(v.b.cfg.Clock.Now().UnixMilli(), head.CommittedUnixMs)
+	now := lease.Time(head.ClockNs).Add(time.Duration(wall-head.CommittedUnixMs) * time.Millisecond)
+	l := r.Bare()
+	v.calendar.Turn(&l, l.Updated, wall, v.b.cfg.Logger)
+	l.Advance(now)
+	budget.AvailableTokens, budget.RecoveringTokens = l.Available, l.Counted()
 	return budget, nil
 }
 

@@ -64,11 +64,10 @@ func (v *view) inForce(id uint32, r record.Budget) (record.Budget, *pb.Grant, er
 		g := record.FromGrant(key, l.Grants[0], 0)
 		return record.FromLedger(&l), shard.GrantToWire(g, g.Epoch+1), nil
 	}
-	l := lease.NewSpent(key, rule, 0)
 	template, err := v.template(id, r.Operation)
 	if err != nil || template.Since() != cluster.Generation {
 		head, headErr := v.head(id)
-		l.Updated = lease.Time(head.ClockNs)
+		l := lease.NewSpent(key, rule, lease.Time(head.ClockNs))
 		return record.FromLedger(&l), nil, errors.Join(err, headErr)
 	}
 	template.Account = r.Account

@@ -28,12 +28,48 @@ func (l *Ledger) Check() error {
 		return fmt.Errorf("%v: more is reserved than any capacity allows", l)
 	case l.Available > 0 && (l.Available > l.Rule.Capacity || reserved > l.Rule.Capacity-l.Available):
 		return fmt.Errorf("%v: available and reserved exceed the capacity", l)
+	case l.Used < 0 || l.Began < 0:
+		return fmt.Errorf("%v: used %d since %d", l, l.Used, l.Began)
+	}
+	if err := l.checkCounted(reserved); err != nil {
+		return fmt.Errorf("%v: %w", l, err)
+	}
+	switch {
 	case l.Remainder < 0 || l.Remainder > 0 && l.Remainder >= int64(l.Rule.Refill.Interval):
 		return fmt.Errorf("%v: the fraction is not below one token", l)
 	case l.Cut < 0 || l.CutFor < 0 || l.Cut == 0 && l.CutFor > 0:
 		return fmt.Errorf("%v: cut of %d for %v", l, l.Cut, l.CutFor)
 	case l.Remainder > 0 && l.room() == 0:
 		return fmt.Errorf("%v: a fraction is banked without room for it", l)
+	}
+	return nil
+}
+
+// checkCounted checks what a window remembers, and that what is available follows
+// from it.
+func (l *Ledger) checkCounted(reserved int64) error {
+	switch {
+	case l.Rule.Kind != RollingWindow && len(l.Recovering) > 0:
+		return fmt.Errorf("a %s has %d releases", l.Rule.Kind, len(l.Recovering))
+	case l.Rule.Kind != FixedWindow && (l.Used > 0 || l.Began > 0):
+		return fmt.Errorf("a %s has used %d since %d", l.Rule.Kind, l.Used, l.Began)
+	case len(l.Recovering) > maxReleases:
+		return fmt.Errorf("%d releases are too many", len(l.Recovering))
+	case l.Rule.Kind == TokenBucket:
+		return nil
+	case l.Remainder != 0 || l.Cut != 0:
+		return fmt.Errorf("a %s has a fraction of %d and a cut of %d", l.Rule.Kind, l.Remainder, l.Cut)
+	}
+	last := l.Updated
+	for _, r := range l.Recovering {
+		if r.At <= last || r.Tokens < 1 {
+			return fmt.Errorf("a release of %d at %d follows one at %d", r.Tokens, int64(r.At), int64(last))
+		}
+		last = r.At
+	}
+	counted := l.Counted()
+	if free := max(0, l.Rule.Capacity-min(l.Rule.Capacity, plus(reserved, counted))); l.Available != free {
+		return fmt.Errorf("%d are available where %d are out and %d count", l.Available, reserved, counted)
 	}
 	return nil
 }
@@ -116,6 +152,9 @@ func checkShares(before, after *Ledger) error {
 // to the fraction of a token. (Without the settled part, credit minted along
 // with a settlement would not show.)
 func checkCredit(before, after *Ledger) error {
+	if before.Rule.Kind != after.Rule.Kind || after.Rule.Kind != TokenBucket {
+		return checkStillCounted(before, after)
+	}
 	had, has := plus(before.Available, before.Reserved()), after.Available
 	for _, is := range after.Grants {
 		settled := is.Spent
@@ -136,6 +175,59 @@ func checkCredit(before, after *Ledger) error {
 			after, has-had, after.Remainder, earned, fraction, before)
 	}
 	return nil
+}
+
+// checkStillCounted checks that what counted before does so after, for as long, and
+// so does what the grants of after have settled since.
+func checkStillCounted(before, after *Ledger) error {
+	var settled int64
+	for _, is := range after.Grants {
+		if was := before.Grant(is.ID); was != nil {
+			settled = plus(settled, is.Spent-was.Spent)
+		}
+	}
+	switch {
+	case before.Rule.Kind != after.Rule.Kind:
+		if after.Rule.Kind != Concurrency && after.Available > 0 {
+			return fmt.Errorf("%v: another kind starts with %d available, from %v", after, after.Available, before)
+		}
+	case after.Rule.Kind == RollingWindow:
+		longer := after.Rule.Window - before.Rule.Window
+		for _, r := range before.Recovering {
+			r.At = r.At.Add(longer)
+			if r.At <= after.Updated {
+				continue
+			}
+			had, has := before.countedFrom(r.At.Add(-longer)), after.countedFrom(r.At)
+			if r.At <= after.Updated.Add(after.Rule.Window) {
+				had = plus(had, settled)
+			}
+			if has < had {
+				return fmt.Errorf("%v: %d of %d tokens that count until %d were forgotten, from %v", after, had-has, had, int64(r.At), before)
+			}
+		}
+		if has := after.countedFrom(after.Updated.Add(after.Rule.Window)); has < settled {
+			return fmt.Errorf("%v: %d were settled, %d of them count for a window, from %v", after, settled, has, before)
+		}
+	case after.Rule.Kind == FixedWindow:
+		if turned := after.Began > before.Began && before.Began > 0; !turned && after.Used < plus(before.Used, settled) {
+			return fmt.Errorf("%v: %d used and %d settled became %d used, from %v", after, before.Used, settled, after.Used, before)
+		}
+		if after.Began < before.Began && after.Rule.Version == before.Rule.Version {
+			return fmt.Errorf("%v: a period that began at %d went back to %d", after, before.Began, after.Began)
+		}
+	}
+	return nil
+}
+
+// countedFrom is the tokens of a rolling window that stop to count at t or later.
+func (l *Ledger) countedFrom(t Time) (tokens int64) {
+	for _, r := range l.Recovering {
+		if r.At >= t {
+			tokens = plus(tokens, r.Tokens)
+		}
+	}
+	return tokens
 }
 
 // plus is a+b for a and b of 0 or more, or the largest int64.

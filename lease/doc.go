@@ -20,11 +20,13 @@
 //
 // For every ledger, after every transition (see [Ledger.Check]):
 //
-//	available = 0  or  available + reserved <= capacity
+//	available = 0  or  available + reserved + counted <= capacity
 //
-// and the fraction of a token is 0 unless there is room for one more.
+// where counted are the spent tokens that a window still counts: none in a bucket.
+// In a bucket, the fraction of a token is 0 unless there is room for one more. For
+// the other kinds, available is exactly what the capacity leaves.
 //
-// # Why the regions together never exceed the cap
+// # Why the regions together never exceed the cap of a bucket
 //
 // Let U be the true unspent credit in the regions. A holder spends only what it
 // was issued and has not returned, and its reports never run ahead of what it
@@ -45,6 +47,42 @@
 // Lowering the capacity below what is out leaves available at 0; nothing is
 // granted until reserved has come down to the new capacity. Until then the old
 // capacity is the guarantee.
+//
+// # Why no rolling window admits more than its limit
+//
+// A token that is spent at x is settled at some s >= x, when a report of it is
+// applied. From x to s it is reserved, and from s to s+W, or later, it counts. So at
+// any moment t every token that was spent in (t-W, t] is reserved or counts. A grant
+// is made only of what is available, so reserved + counted <= L holds after it, and
+// nothing else raises the sum: a return lowers reserved; a settlement, an
+// attestation and a journal's account move tokens from reserved to counted; a
+// release lowers counted. So at most L are spent in (t-W, t]. (Ledger time is never
+// faster than real time, so W of ledger time is at least W.) Releases are kept in a
+// bounded list, and are moved to later times alone ([Release]).
+//
+// # Why no period of a fixed window admits more than its limit
+//
+// What is settled counts until the period ends in which that happens; what is out
+// at a boundary goes on being reserved, and is charged to the new period. A token
+// that is spent in a period is settled in it or later, so all that a period spends
+// is, at its end, counted in it or still reserved. Their sum was at most L at each
+// grant, and grants alone raise it. Periods only ever follow one another
+// ([Ledger.Turn]): a wall clock that is set back does not enter one twice, and one
+// that is wrong moves boundaries and nothing else.
+//
+// # Why no more than the slots are held at the same time
+//
+// A slot that is in use is outstanding: it is never spent. A holder gives a slot
+// to other work, or back, only after its work has ended or its time is over. After
+// a crash the slots that were drawn stay reserved until it is attested that their
+// work has ended.
+//
+// # Changes of policy
+//
+// Between numbers of one kind, what is out and what counts is kept. What a higher
+// limit of a window or of slots leaves is available at once, since what was spent is
+// remembered exactly; a bucket remembers it as room, which only refill may fill. A
+// rule of another kind starts as if all that is not out had just been spent.
 //
 // # After a restore
 //

@@ -44,7 +44,10 @@ func NewUnknown(key Key, rule Rule, now Time, generation, shard uint32) Ledger {
 }
 
 // NewSpent is a budget whose earlier life is over and counts as spent at now:
-// NewUnknown after its attestation. It has what refill earns from now on.
+// NewUnknown after its attestation. It has what refill earns, or what windows let
+// go, from now on. Slots are free: their work has ended.
 func NewSpent(key Key, rule Rule, now Time) Ledger {
-	return Ledger{Key: key, Rule: rule, Updated: now}
+	l := Ledger{Key: key, Updated: now}
+	l.convert(rule)
+	return l
 }

@@ -26,13 +26,20 @@ type Ledger struct {
 	Key       Key
 	Rule      Rule
 	Updated   Time  // the ledger time that Available stands at
-	Available int64 // tokens that may be handed out
+	Available int64 // tokens that may be handed out; see derive for rules other than a bucket
 	Remainder int64 // a fraction of a token: numerator over Rule.Refill.Interval
 	Grants    []Grant
 	// Cut is what a full bucket lacks beyond the room that a lower capacity has
 	// left, in tokens, and CutFor the time for which refill has made up for it.
 	Cut    int64
 	CutFor time.Duration
+	// Recovering are the spent tokens of a rolling window that still count.
+	Recovering []Release
+	// Used is what was spent in the period of a fixed window that Turn told last;
+	// Began is when that began, in milliseconds since 1970; 0: not known yet.
+	Used  int64
+	Began int64
+	ends  Time // when that period is expected to end; 0: not known
 }
 
 // NewLedger is a full budget with nothing out. That is also what a budget
@@ -44,6 +51,7 @@ func NewLedger(key Key, rule Rule, now Time) Ledger {
 // Clone shares nothing with l.
 func (l Ledger) Clone() Ledger {
 	l.Grants = slices.Clone(l.Grants)
+	l.Recovering = slices.Clone(l.Recovering)
 	return l
 }
 
@@ -67,7 +75,7 @@ func (l *Ledger) HeldBy(holder Holder) int64 {
 	return sum
 }
 
-// room is how much more could be made available; 0 when more than the capacity
+// room is how much more refill could make available; 0 when more than the capacity
 // is out.
 func (l *Ledger) room() int64 {
 	return max(0, l.Rule.Capacity-l.Reserved()-l.Available)
@@ -76,18 +84,22 @@ func (l *Ledger) room() int64 {
 // Full says that the budget is as if it had never been used: only then may its
 // record be dropped.
 func (l *Ledger) Full() bool {
-	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0
+	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0 && l.Counted() == 0
 }
 
 // Advance brings the ledger to now: refill fills the room that there was since
-// the last transition. Time without room is not banked, and a now before the
-// last one changes nothing.
+// the last transition, and what a rolling window has left behind counts no more.
+// Time without room is not banked, and a now before the last one changes nothing.
 func (l *Ledger) Advance(now Time) {
 	if now <= l.Updated {
 		return
 	}
 	elapsed := now.Sub(l.Updated)
 	l.Updated = now
+	if l.Rule.Kind != TokenBucket {
+		l.release()
+		return
+	}
 	l.makeUp(elapsed)
 	tokens, remainder := l.Rule.Refill.accrue(elapsed, l.Remainder)
 	if room := l.room(); tokens >= room {
@@ -98,9 +110,10 @@ func (l *Ledger) Advance(now Time) {
 }
 
 // Install puts another version of the policy's rule in force, on the balances
-// that exist: a lower capacity cuts what is available, a higher one mints
-// nothing. The current version again changes nothing; an older one gets
-// ErrOlderRule.
+// that exist. A lower capacity cuts what is available. A higher one mints nothing
+// in a bucket; of the other kinds it makes room beside what still counts, which is
+// kept. Another kind starts as if all of it had just been spent (see convert). The
+// current version again changes nothing; an older one gets ErrOlderRule.
 func (l *Ledger) Install(now Time, rule Rule) error {
 	if rule.Version < l.Rule.Version {
 		return ErrOlderRule
@@ -109,6 +122,14 @@ func (l *Ledger) Install(now Time, rule Rule) error {
 		return nil
 	}
 	l.Advance(now)
+	switch {
+	case rule.Kind != l.Rule.Kind:
+		l.convert(rule)
+		return nil
+	case rule.Kind != TokenBucket:
+		l.adjust(rule)
+		return nil
+	}
 	earned, _ := l.Rule.Refill.accrue(l.CutFor, 0)
 	lacked := l.lack() + max(0, l.Cut-earned)
 	l.CutFor = 0
@@ -122,6 +143,10 @@ func (l *Ledger) Install(now Time, rule Rule) error {
 // clamp restores the invariant after the capacity or the reserved credit has
 // changed: available at most fills the capacity, and a fraction needs room.
 func (l *Ledger) clamp() {
+	if l.Rule.Kind != TokenBucket {
+		l.derive()
+		return
+	}
 	had := l.Available
 	l.Available = max(0, min(l.Available, l.Rule.Capacity-l.Reserved()))
 	if l.Cut > 0 { // what comes back beyond the capacity was not spent
@@ -184,11 +209,12 @@ func (l *Ledger) Account(now Time, id GrantID, spent, returned int64) error {
 		return ErrGone
 	}
 	l.Advance(now)
-	before := g.Returned
+	before := *g
 	if err := g.merge(spent, returned); err != nil {
 		return err
 	}
-	l.Available += g.Returned - before
+	l.settle(g.Spent - before.Spent)
+	l.Available += g.Returned - before.Returned
 	l.clamp()
 	return nil
 }
@@ -199,16 +225,32 @@ func (l *Ledger) Account(now Time, id GrantID, spent, returned int64) error {
 //
 // Errors: ErrGone, or an *AboveIssuedError with which the grant stays.
 func (l *Ledger) Close(now Time, id GrantID, spent, returned int64) error {
+	return l.CloseHeld(now, id, spent, returned, 0)
+}
+
+// CloseHeld is Close for a grant of which held tokens were given to work that may
+// still go on. Slots stay reserved under the grant until it is attested that their
+// work has ended; otherwise they count as spent.
+//
+// Errors: as of Close.
+func (l *Ledger) CloseHeld(now Time, id GrantID, spent, returned, held int64) error {
+	slots := l.Rule.Kind == Concurrency
+	if !slots {
+		spent, held = plus(spent, held), 0
+	}
 	if err := l.Account(now, id, spent, returned); err != nil {
 		return err
 	}
-	l.end(id, true)
+	if !slots || !l.keep(id, held) {
+		l.end(id, true)
+	}
 	return nil
 }
 
 // CloseProven ends a grant of a dead epoch by its journal. What was never drawn
 // was never spent; what was drawn counts as spent, unless a return of it was
-// recorded before the crash.
+// recorded before the crash. Slots that were drawn stay reserved: their work may
+// still go on.
 //
 // Errors: ErrGone.
 func (l *Ledger) CloseProven(now Time, id GrantID, drawn int64) error {
@@ -217,14 +259,23 @@ func (l *Ledger) CloseProven(now Time, id GrantID, drawn int64) error {
 		return ErrGone
 	}
 	l.Advance(now)
+	if l.Rule.Kind == Concurrency {
+		if !l.keep(id, min(drawn, g.Issued-g.Returned)-g.Spent) {
+			l.end(id, true)
+		}
+		return nil
+	}
+	before := g.Spent
 	g.Spent = min(max(g.Spent, drawn), g.Issued-g.Returned)
+	l.settle(g.Spent - before)
 	l.end(id, true)
 	return nil
 }
 
 // Attest ends a grant by an operator's word that no process of its epoch runs
 // or can ever resume. What is outstanding counts as spent at this moment, so it
-// comes back through refill alone. It returns that amount in tokens.
+// comes back through refill alone, or as its window ends. Slots come back: their
+// work has ended. It returns that amount in tokens.
 //
 // Errors: ErrGone.
 func (l *Ledger) Attest(now Time, id GrantID) (counted int64, err error) {
@@ -234,6 +285,7 @@ func (l *Ledger) Attest(now Time, id GrantID) (counted int64, err error) {
 	}
 	l.Advance(now)
 	counted = g.Outstanding()
+	l.settle(counted)
 	l.end(id, false)
 	return counted, nil
 }
@@ -249,10 +301,11 @@ func (l *Ledger) end(id GrantID, unspent bool) {
 	l.clamp()
 }
 
-// Retry is the earliest time from now at which refill could make tokens
-// available, if nobody else takes any and what is out is spent at once. ok is
-// false when waiting cannot help: there is no refill, or the tokens could never
-// fit. A now before the last one waits for the ledger's time to come, too.
+// Retry is the earliest time from now at which refill, or the end of a window,
+// could make tokens available, if nobody else takes any and what is out is spent
+// at once. ok is false when waiting cannot help or nobody knows how long: there is
+// no refill, the tokens could never fit, or slots are held by work of unknown
+// length. A now before the last one waits for the ledger's time to come, too.
 func (l *Ledger) Retry(now Time, tokens int64) (wait time.Duration, ok bool) {
 	l.Advance(now)
 	if tokens > l.Rule.ShareCap() {
@@ -262,7 +315,15 @@ func (l *Ledger) Retry(now Time, tokens int64) (wait time.Duration, ok bool) {
 		return 0, true
 	}
 	behind := l.Updated.Sub(now)
-	wait, ok = l.Rule.Refill.wait(tokens-l.Available, l.Remainder)
+	switch l.Rule.Kind {
+	case TokenBucket:
+		wait, ok = l.Rule.Refill.wait(tokens-l.Available, l.Remainder)
+	case RollingWindow:
+		wait, ok = l.afterReleases(tokens), true
+	case FixedWindow:
+		wait, ok = l.ends.Sub(l.Updated), l.ends > l.Updated
+	case Concurrency:
+	}
 	if !ok || wait > math.MaxInt64-behind {
 		return 0, false
 	}
@@ -299,14 +360,4 @@ func (l *Ledger) String() string {
 	return fmt.Sprintf("%s/%s v%d: available %d+%d/%d, reserved %d, capacity %d, %d grants, at %d",
 		l.Key.Account, l.Key.Operation, l.Rule.Version, l.Available, l.Remainder,
 		int64(l.Rule.Refill.Interval), l.Reserved(), l.Rule.Capacity, len(l.Grants), int64(l.Updated))
-}
-
-// Projected is what would be available at now, in tokens, if nothing else
-// happened to a ledger with these balances: an estimate for displays.
-func Projected(rule Rule, updated Time, available, remainder, reserved int64, now Time) int64 {
-	if now <= updated {
-		return available
-	}
-	tokens, _ := rule.Refill.accrue(now.Sub(updated), remainder)
-	return available + min(tokens, max(0, rule.Capacity-reserved-available))
 }

@@ -90,17 +90,14 @@ func (p Policy) HoldTime() time.Duration {
 
 // Validate says what is wrong with the rule's numbers, together.
 func (r Rule) Validate() error {
+	if err := r.checkUnused(); err != nil {
+		return err
+	}
 	switch {
 	case r.Capacity < 0 || r.Capacity > MaxCapacity:
 		return fmt.Errorf("capacity %d is not between 0 and %d", r.Capacity, MaxCapacity)
 	case r.MaxSharePercent < 1 || r.MaxSharePercent > 100:
 		return fmt.Errorf("max share of %d%% is not between 1%% and 100%%", r.MaxSharePercent)
-	case r.Kind != TokenBucket && r.Refill != Rate{}:
-		return fmt.Errorf("a %s has no refill", r.Kind)
-	case r.Kind != RollingWindow && r.Window != 0:
-		return fmt.Errorf("a %s has no window", r.Kind)
-	case r.Kind != FixedWindow && (r.Period != "" || r.Zone != ""):
-		return fmt.Errorf("a %s has no period", r.Kind)
 	}
 	switch r.Kind {
 	case TokenBucket:
@@ -117,8 +114,24 @@ func (r Rule) Validate() error {
 			return errors.New("the time zone is empty")
 		}
 	case Concurrency:
+	}
+	return nil
+}
+
+// checkUnused checks that the kind is known, and what it does not use is zero.
+func (r Rule) checkUnused() error {
+	switch r.Kind {
+	case TokenBucket, FixedWindow, RollingWindow, Concurrency:
 	default:
 		return fmt.Errorf("rule kind %q is not known", r.Kind)
+	}
+	switch {
+	case r.Kind != TokenBucket && r.Refill != Rate{}:
+		return fmt.Errorf("a %s has no refill", r.Kind)
+	case r.Kind != RollingWindow && r.Window != 0:
+		return fmt.Errorf("a %s has no window", r.Kind)
+	case r.Kind != FixedWindow && (r.Period != "" || r.Zone != ""):
+		return fmt.Errorf("a %s has no period", r.Kind)
 	}
 	return nil
 }

@@ -287,8 +287,9 @@ func (st *stage) takeSample() {
 			st.unrecorded(&b, w.cfg.Policies[w.rules[i]].Rule)
 			continue
 		}
-		l := book.ledger
-		b.Available += lease.Projected(l.Rule, l.Updated, l.Available, l.Remainder, l.Reserved(), lease.Time(w.now))
+		l := book.ledger.Clone()
+		l.Advance(lease.Time(w.now))
+		b.Available += l.Available
 		for _, g := range l.Grants {
 			if region, live := st.holding(g); live {
 				st.held[region] += g.Outstanding()
@@ -309,7 +310,9 @@ func (st *stage) unrecorded(b *measure.Balance, rule lease.Rule) {
 	case e.unknown:
 		b.Unknown += rule.Capacity
 	default:
-		b.Available += lease.Projected(rule, lease.Time(e.attested), 0, 0, 0, lease.Time(st.w.now))
+		l := lease.NewSpent(lease.Key{}, rule, lease.Time(e.attested))
+		l.Advance(lease.Time(st.w.now))
+		b.Available += l.Available
 	}
 }
 

@@ -100,6 +100,10 @@ type Budget struct {
 	Grants     []string   `json:"grants,omitempty"` // keys below the shard's grants/
 	Cut        int64      `json:"cut,omitempty"`    // what a lowered capacity hides of what was spent
 	CutForNs   int64      `json:"cut_for_ns,omitempty"`
+
+	Recovering  []lease.Release `json:"recovering,omitempty"`    // of a rolling window: spent, and still counted
+	Used        int64           `json:"used,omitempty"`          // of a fixed window: spent in its period
+	BeganUnixMs int64           `json:"began_unix_ms,omitempty"` // when that period began
 }
 
 // Grant is one grant.
@@ -159,6 +163,7 @@ func FromLedger(l *lease.Ledger) Budget {
 		Account: l.Key.Account, Operation: l.Key.Operation, Rule: l.Rule,
 		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Reserved: l.Reserved(),
 		Cut: l.Cut, CutForNs: int64(l.CutFor),
+		Recovering: l.Recovering, Used: l.Used, BeganUnixMs: l.Began,
 	}
 	for _, g := range l.Grants {
 		b.Grants = append(b.Grants, GrantPath(g.Holder, g.Epoch, g.ID))
@@ -188,14 +193,23 @@ func (g Grant) Grant() (lease.Grant, error) {
 	}, nil
 }
 
-// Ledger puts a budget and its grants together again, in any order of grants,
-// and checks every invariant of the result.
-func (b Budget) Ledger(grants []Grant) (lease.Ledger, error) {
-	l := lease.Ledger{
+// Bare is the ledger of a budget whose grants are not at hand: one without an ID
+// stands for what they have outstanding.
+func (b Budget) Bare() lease.Ledger {
+	return lease.Ledger{
 		Key: lease.Key{Account: b.Account, Operation: b.Operation}, Rule: b.Rule,
 		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder,
 		Cut: b.Cut, CutFor: time.Duration(b.CutForNs),
+		Recovering: b.Recovering, Used: b.Used, Began: b.BeganUnixMs,
+		Grants: []lease.Grant{{Issued: b.Reserved}},
 	}
+}
+
+// Ledger puts a budget and its grants together again, in any order of grants,
+// and checks every invariant of the result.
+func (b Budget) Ledger(grants []Grant) (lease.Ledger, error) {
+	l := b.Bare()
+	l.Grants = nil
 	if len(grants) != len(b.Grants) {
 		return l, fmt.Errorf("budget %s/%s lists %d grants, %d are stored", b.Account, b.Operation, len(b.Grants), len(grants))
 	}

@@ -221,13 +221,13 @@ func (j *syncJob) endGrant(s *Shard, b *batch, e *entry, a *accounting, r record
 	if a.account.GetSource() == pb.AccountSource_ACCOUNT_SOURCE_JOURNAL {
 		err = e.ledger.CloseProven(s.now, id, named.GetSpentTokens())
 	} else {
-		err = e.ledger.Close(s.now, id, named.GetSpentTokens(), named.GetReturnedTokens())
+		err = e.ledger.CloseHeld(s.now, id, named.GetSpentTokens(), named.GetReturnedTokens(), named.GetHeldTokens())
 	}
 	if _, ok := errors.AsType[*lease.AboveIssuedError](err); ok {
 		a.answer.Evidence = s.evidence(err)
 		return
 	}
-	b.endGrant(s, e, was)
+	s.closed(b, e, was)
 	e.forgetDemand(j.holder, a.account.GetEpoch())
 	s.wake(e)
 }

@@ -14,6 +14,7 @@ const (
 	maxBatchBytes = 1 << 20
 	recordBytes   = 512 // a record without its names
 	grantRefBytes = 64  // a grant's key in a budget's record, without the holder's name
+	releaseBytes  = 64  // what a rolling window remembers
 )
 
 // batch collects what one transaction writes and reads.
@@ -72,7 +73,7 @@ func (b *batch) touch(e *entry) {
 	if !e.dirty {
 		e.dirty = true
 		b.entries = append(b.entries, e)
-		b.charge(recordBytes + 3*(len(e.key.Account)+len(e.key.Operation)) + len(e.ledger.Grants)*(grantRefBytes+128))
+		b.charge(recordBytes + 3*(len(e.key.Account)+len(e.key.Operation)) + len(e.ledger.Grants)*(grantRefBytes+128) + len(e.ledger.Recovering)*releaseBytes)
 	}
 }
 
@@ -128,7 +129,7 @@ func (b *batch) charge(bytes int) {
 func (b *batch) txn(s *Shard) *store.Txn {
 	txn := &store.Txn{If: s.guard()}
 	if b.writes() {
-		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, Cleared: s.cleared, CommittedUnixMs: s.moment.UnixMs}
+		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, Cleared: s.cleared, CommittedUnixMs: s.wall}
 		txn.Then = append(txn.Then, put(s.cfg.Layout.Head(s.cfg.ID), head))
 	}
 	for _, e := range b.entries {

@@ -15,6 +15,7 @@ type demand struct {
 	epoch  uint64
 	want   int64
 	need   int64
+	held   int64         // of what it has out, in use or reserved by its callers: nobody's to share
 	heard  time.Duration // monotonic time of the report
 	since  time.Duration // monotonic time since when it goes short; 0: it does not
 	// sequence of the newest report that was applied. Grants store theirs; this
@@ -28,6 +29,9 @@ type demand struct {
 // recallPatience is how long a holder that was asked for credit may take to
 // answer before its credit no longer counts as something to share.
 const recallPatience = 500 * time.Millisecond
+
+// free is the part of what is out that the holder could still spend or return.
+func (d *demand) free(out int64) int64 { return max(0, out-d.held) }
 
 // silent says that the holder has not answered a recall.
 func (d *demand) silent(now time.Duration) bool {
@@ -68,7 +72,8 @@ func (e *entry) forgetDemand(h lease.Holder, epoch uint64) {
 	e.demands = slices.DeleteFunc(e.demands, func(d *demand) bool { return d.holder == h && d.epoch == epoch })
 }
 
-// claim is a demand that counts, with what its epoch has out and its fair share.
+// claim is a demand that counts, with what its epoch has out and free, and its fair
+// share of that.
 type claim struct {
 	*demand
 
@@ -81,6 +86,7 @@ type claim struct {
 func (s *Shard) claims(e *entry) []claim {
 	now := s.moment.Mono
 	e.demands = slices.DeleteFunc(e.demands, func(d *demand) bool { return now-d.heard > s.cfg.DemandTTL })
+	s.turn(e)
 	e.ledger.Advance(s.now)
 	held := make(map[lease.Holder]int64, len(e.ledger.Grants))
 	out := make(map[lease.GrantHolder]int64, len(e.ledger.Grants))
@@ -92,7 +98,7 @@ func (s *Shard) claims(e *entry) []claim {
 	claims := make([]claim, 0, len(e.demands))
 	pool := e.ledger.Available
 	for _, d := range e.demands {
-		c := claim{demand: d, out: out[lease.GrantHolder{Holder: d.holder, Epoch: d.epoch}]}
+		c := claim{demand: d, out: d.free(out[lease.GrantHolder{Holder: d.holder, Epoch: d.epoch}])}
 		if !d.silent(now) && !s.left(e, c) {
 			claims = append(claims, c)
 			pool += c.out

@@ -148,6 +148,7 @@ func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
 		return 0, err
 	}
 	s.headRevision, s.nextGrant, s.cleared = r.KVs[0].ModRevision, head.NextGrant, head.Cleared
+	s.seen(head.CommittedUnixMs)
 	return lease.Time(head.ClockNs), nil
 }
 
@@ -218,6 +219,7 @@ func (s *Shard) entry(key lease.Key, b *batch) (e *entry, ok bool) {
 	}
 	e.touched = s.moment.Mono
 	if e.known {
+		s.turn(e)
 		return e, true
 	}
 	if !e.reading {

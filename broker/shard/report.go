@@ -128,10 +128,12 @@ func (s *Shard) install(e *entry, pol policy, b *batch) bool {
 		s.start(e, pol) // all of the new capacity is unknown
 		return false
 	}
+	s.turn(e)
 	if err := e.ledger.Install(s.now, pol.Rule); err != nil {
 		s.log.Error("a policy cannot be installed", "error", err)
 		return false
 	}
+	s.turn(e)
 	b.touch(e)
 	return true
 }
@@ -143,16 +145,17 @@ func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer 
 	l := &e.ledger
 	d := e.demand(j.holder, j.req.GetEpoch())
 	d.want, d.need = wanted(r, s.policies[e.key.Operation].DefaultCost)
+	d.held = r.GetHeldTokens()
 	d.heard, d.hinted = s.moment.Mono, 0
 	d.sequence = r.GetSequence()
 	claims := s.claims(e)
 	level := levelOf(claims, j.holder)
 	answer.LevelTokens = level
 
-	var out int64
+	var out int64 // that is free, as levels are
 	live := l.Live(j.holder, j.req.GetEpoch())
 	if live != nil {
-		out = live.Outstanding()
+		out = d.free(live.Outstanding())
 		if r.GetSequence() > live.Sequence {
 			live.Sequence = r.GetSequence()
 			b.touchGrant(e, live.ID)

@@ -89,7 +89,8 @@ func (s *Shard) unheardOf(epoch uint64) error {
 // operation's template tells.
 func (s *Shard) start(e *entry, pol policy) {
 	e.exists = true
-	switch template := s.templates[e.key.Operation]; {
+	defer s.turn(e)
+	switch template := s.template(e.key.Operation); {
 	case s.era.Generation == 1:
 		e.ledger = lease.NewLedger(e.key, pol.Rule, s.now)
 	case s.era.Unknown():
@@ -111,13 +112,22 @@ func (s *Shard) fullWithout(operation string) bool {
 	if s.era.Generation == 1 {
 		return true
 	}
-	template := s.templates[operation]
+	template := s.template(operation)
 	if template == nil || s.era.Unknown() {
 		return false
 	}
 	l := template.Clone()
 	l.Advance(s.now)
 	return l.Full() && l.Rule.Version == s.policies[operation].Rule.Version
+}
+
+// template is the operation's template, or nil.
+func (s *Shard) template(operation string) *lease.Ledger {
+	template := s.templates[operation]
+	if template != nil {
+		s.calendar.Turn(template, s.now, s.wall, s.log)
+	}
+	return template
 }
 
 // takeTemplates takes the templates of this generation.
@@ -150,10 +160,11 @@ func (s *Shard) followPolicies() {
 		return
 	}
 	for operation, pol := range s.policies {
-		switch l := s.templates[operation]; {
+		switch l := s.template(operation); {
 		case l == nil:
 			fresh := lease.NewSpent(lease.Key{Operation: operation}, pol.Rule, s.now)
 			s.templates[operation] = &fresh
+			s.template(operation) // what counts as spent does so in this period
 		case pol.Rule.Version <= l.Rule.Version:
 			continue
 		default:

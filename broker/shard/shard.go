@@ -49,7 +49,7 @@ type Config struct {
 // Moment is a reading of the runner's clocks.
 type Moment struct {
 	Mono   time.Duration // monotonic, since any origin; decides
-	UnixMs int64         // wall clock, only ever recorded for display
+	UnixMs int64         // wall clock, for display, and for where the periods of fixed windows lie
 }
 
 type state int
@@ -81,6 +81,8 @@ type Shard struct {
 	beaten       time.Duration // likewise, when beat did something
 	polled       time.Duration // likewise, when policies were last read
 	moment       Moment
+	wall         int64 // the latest wall clock that was used, in milliseconds since 1970
+	calendar     Calendar
 
 	policies      map[string]policy
 	stalePolicies bool
@@ -147,7 +149,7 @@ func New(cfg Config) *Shard {
 	if cfg.IdleAfter == 0 {
 		cfg.IdleAfter = 10 * time.Second
 	}
-	s := &Shard{cfg: cfg, log: cfg.Logger}
+	s := &Shard{cfg: cfg, log: cfg.Logger, calendar: Calendar{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -282,6 +284,7 @@ func (s *Shard) Next(m Moment) *store.Txn {
 // tick advances ledger time. A clock that steps back moves nothing.
 func (s *Shard) tick(m Moment) {
 	s.moment = m
+	s.seen(m.UnixMs)
 	if s.state == serving {
 		s.now = max(s.now, s.base.Add(m.Mono-s.origin))
 	}

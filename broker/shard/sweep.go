@@ -56,6 +56,7 @@ func (s *Shard) dropFull(e *entry, b *batch) bool {
 		}
 		return false
 	}
+	s.turn(e)
 	e.ledger.Advance(s.now)
 	if !e.ledger.Full() || !s.fullWithout(e.key.Operation) {
 		return true

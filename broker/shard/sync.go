@@ -219,14 +219,24 @@ func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.C
 		return answer, err
 	}
 	was := *g
-	if err := e.ledger.Close(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens()); err != nil {
+	if err := e.ledger.CloseHeld(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens(), c.GetHeldTokens()); err != nil {
 		answer.Evidence = s.evidence(err)
 		return answer, nil
 	}
-	b.endGrant(s, e, was)
+	s.closed(b, e, was)
 	e.forgetDemand(j.holder, j.req.GetEpoch())
 	s.wake(e)
 	return answer, nil
+}
+
+// closed marks a grant that its holder has closed as ended, or as changed where
+// slots of it may still be in use.
+func (s *Shard) closed(b *batch, e *entry, was lease.Grant) {
+	if e.ledger.Grant(was.ID) != nil {
+		b.touchGrant(e, was.ID)
+		return
+	}
+	b.endGrant(s, e, was)
 }
 
 // own is the grant of the sender's epoch with this ID, or nil if it is gone.

@@ -21,7 +21,7 @@ var timeAndPolicy = []Mutant{
 		Name: "account-before-the-advance", Area: Time, Rule: "C1", Seeds: 200, Scope: "small",
 		Breaks: "An account makes room first, and then the time before it earns credit for that room.",
 		Edits: []Edit{
-			swap(ledgerFile, "l.Advance(now)\n\tbefore := g.Returned", "if !"+on+" {\nl.Advance(now)\n}\n\tbefore := g.Returned"),
+			swap(ledgerFile, "l.Advance(now)\n\tbefore := *g", "if !"+on+" {\nl.Advance(now)\n}\n\tbefore := *g"),
 			swap(ledgerFile, "\tl.clamp()\n\treturn nil\n}\n\n// Close ends", "\tl.clamp()\nif "+on+" {\nl.Advance(now)\n}\n\treturn nil\n}\n\n// Close ends"),
 		},
 	},
@@ -51,7 +51,7 @@ var timeAndPolicy = []Mutant{
 		Name: "policy-before-the-advance", Area: Time, Rule: "C1", Seeds: 200,
 		Breaks: "A new policy counts for the time before it, too.",
 		Edits: []Edit{
-			swap(ledgerFile, "l.Advance(now)\n\tearned, _", "if !"+on+" {\nl.Advance(now)\n}\n\tearned, _"),
+			swap(ledgerFile, "l.Advance(now)\n\tswitch {\n\tcase rule.Kind", "if !"+on+" {\nl.Advance(now)\n}\n\tswitch {\n\tcase rule.Kind"),
 			swap(ledgerFile, "l.recut(lacked)\n\treturn nil", "l.recut(lacked)\nif "+on+" {\nl.Advance(now)\n}\n\treturn nil"),
 		},
 	},
@@ -67,7 +67,7 @@ var timeAndPolicy = []Mutant{
 		Name: "return-is-not-clamped", Area: Time, Rule: "C1", Seeds: 200, Scope: "policy",
 		Breaks: "A return is credited whole, room or not.",
 		Edits: []Edit{
-			swap(ledgerFile, "l.Available += g.Returned - before\n", "if "+on+" {\nl.Available += g.Returned - before\nreturn nil\n}\nl.Available += g.Returned - before\n"),
+			swap(ledgerFile, "l.Available += g.Returned - before.Returned\n", "if "+on+" {\nl.Available += g.Returned - before.Returned\nreturn nil\n}\nl.Available += g.Returned - before.Returned\n"),
 		},
 	},
 	{
