@@ -182,6 +182,8 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("hold %v is not between %v and %v", p.Hold, MinHold, MaxHold)
 	case p.Postpaid && p.Rule.Kind == Concurrency:
 		return errors.New("slots cannot be postpaid")
+	case p.Local != Allowance{} && p.Rule.Kind == Concurrency:
+		return errors.New("slots have no local allowance")
 	case p.DisabledBecause != "" && !p.Disabled:
 		return errors.New("a reason is given, and the operation is not disabled")
 	case p.DefaultCost < 0 || p.MaxCost < 0:

@@ -27,7 +27,13 @@ A budget without a record is full, and nothing of it is out; after a restore see
 ` + "`tokenlease restore status`" + `.
 
 AVAILABLE is what the broker may hand out now, RESERVED what regions may still
-spend, ORPHANED the part of that whose holder is gone without an account.`,
+spend, ORPHANED the part of that whose holder is gone without an account.
+RECOVERING was spent and still counts: in a rolling window until that has passed,
+in a fixed window until its period ends.
+
+STRICT says whether the rule is a cap. It is not where the policy is in shadow
+mode (everything is admitted), postpaid (a settlement may be above its
+reservation), or has a local allowance (for outages, beyond the budget).`,
 		Example: `  tokenlease budgets list
   tokenlease budgets list --account acme`,
 	}
@@ -90,14 +96,14 @@ func (p *program) budgetsShowCommand() *cobra.Command {
 
 // budgetTable is an empty table of budgets.
 func budgetTable() *table {
-	return &table{heading: []string{"ACCOUNT", "OPERATION", "CAPACITY", "REFILL", "AVAILABLE", "RESERVED", "ORPHANED", "POLICY", "SHARD"}}
+	return &table{heading: []string{"ACCOUNT", "OPERATION", "RULE", "AVAILABLE", "RESERVED", "ORPHANED", "RECOVERING", "STRICT", "POLICY", "SHARD"}}
 }
 
 // addBudget adds a row to it.
 func addBudget(t *table, b *tokenleasev1.Budget) {
-	bucket := b.GetPolicy().GetTokenBucket()
-	t.add(b.GetKey().GetAccount(), b.GetKey().GetOperation(), bucket.GetCapacityTokens(), policyfile.FormatRefill(bucket),
-		b.GetAvailableTokens(), b.GetReservedTokens(), b.GetOrphanedTokens(), b.GetPolicy().GetVersion(), b.GetShard())
+	t.add(b.GetKey().GetAccount(), b.GetKey().GetOperation(), policyfile.RuleInWords(b.GetPolicy()),
+		b.GetAvailableTokens(), b.GetReservedTokens(), b.GetOrphanedTokens(), b.GetRecoveringTokens(),
+		strictness(b.GetPolicy(), b.GetNotStrict()), b.GetPolicy().GetVersion(), b.GetShard())
 }
 
 // writeGrantsBelow prints grants under another table.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -58,11 +59,90 @@ func (l fakeLimiter) Check(ctx context.Context, req *connect.Request[tokenleasev
 		answer.Reason, answer.Detail = tokenleasev1.Reason_REASON_INVALID, "the cost must be 1 or more"
 		return connect.NewResponse(answer), nil
 	}
+	if special(req.Msg, answer) {
+		return connect.NewResponse(answer), nil
+	}
 	cost := int64(5)
 	if req.Msg.CostTokens != nil {
 		cost = req.Msg.GetCostTokens()
 	}
 	l.fake.decide(answer, cost)
+	return connect.NewResponse(answer), nil
+}
+
+// special answers for the accounts that have an answer of their own.
+func special(req *tokenleasev1.CheckRequest, answer *tokenleasev1.CheckResponse) bool {
+	switch req.GetKey().GetAccount() {
+	case "busy":
+		answer.Reason, answer.Detail = tokenleasev1.Reason_REASON_OVERLOADED, "this limiter sheds load"
+	case "stale":
+		answer.Reason, answer.PolicyVersion = tokenleasev1.Reason_REASON_REFRESH, 4
+	case "closed":
+		answer.Reason, answer.Detail = tokenleasev1.Reason_REASON_DISABLED, "disabled: abuse"
+	case "huge":
+		answer.Reason = tokenleasev1.Reason_REASON_COST_ABOVE_CAPACITY
+	case "unruled":
+		answer.Reason = tokenleasev1.Reason_REASON_NO_POLICY
+	case "silent":
+		answer.Allowed = true // and no reason
+	case "outage":
+		answer.Allowed, answer.Reason, answer.NotStrict = true, tokenleasev1.Reason_REASON_FALLBACK, true
+	case "shadowed":
+		answer.Allowed, answer.Reason, answer.Shadow, answer.NotStrict = true, tokenleasev1.Reason_REASON_EXHAUSTED, true, true
+	case "indebted":
+		answer.Reason, answer.Replayed, answer.NotStrict, answer.DebtTokens = tokenleasev1.Reason_REASON_EXHAUSTED, true, true, 7
+	case "echo":
+		answer.Allowed, answer.Reason = true, tokenleasev1.Reason_REASON_ALLOWED
+		answer.Detail = fmt.Sprintf("id=%s version=%d wait=%d priority=%d", req.GetDecisionId(), req.GetPolicyVersion(), req.GetMaxWaitMs(), req.GetPriority())
+	case "several":
+		answer.Reason, answer.HasRetry, answer.RetryInNs = tokenleasev1.Reason_REASON_EXHAUSTED, true, 3_000_000_000
+		answer.Parts = []*tokenleasev1.CheckPartResponse{{
+			Key: req.GetKey(), Reason: tokenleasev1.Reason_REASON_ALLOWED, LimitTokens: 40, RemainingTokens: 35, PolicyVersion: 1,
+		}}
+		for _, part := range req.GetAlso() {
+			answer.Parts = append(answer.Parts, &tokenleasev1.CheckPartResponse{
+				Key: part.GetKey(), Reason: tokenleasev1.Reason_REASON_EXHAUSTED, LimitTokens: part.GetCostTokens(), HasRetry: true, RetryInNs: 3_000_000_000,
+			})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// Reserve denies more than 100.
+func (l fakeLimiter) Reserve(_ context.Context, req *connect.Request[tokenleasev1.ReserveRequest]) (*connect.Response[tokenleasev1.ReserveResponse], error) {
+	check := req.Msg.GetCheck()
+	answer := &tokenleasev1.CheckResponse{LimitTokens: 100, RemainingTokens: 100, PolicyVersion: 1}
+	if special(check, answer) {
+		return connect.NewResponse(&tokenleasev1.ReserveResponse{Response: answer}), nil
+	}
+	if check.GetCostTokens() > 100 {
+		answer.Reason, answer.HasRetry, answer.RetryInNs = tokenleasev1.Reason_REASON_EXHAUSTED, true, 2_000_000_000
+		answer.Detail = "100 of 900 are there"
+		return connect.NewResponse(&tokenleasev1.ReserveResponse{Response: answer}), nil
+	}
+	answer.Allowed, answer.Reason, answer.GrantId = true, tokenleasev1.Reason_REASON_ALLOWED, "g-eu-limiter-0-3-1"
+	answer.RemainingTokens -= check.GetCostTokens()
+	return connect.NewResponse(&tokenleasev1.ReserveResponse{
+		Response: answer, ReservationId: "0123456789abcdef0123456789abcdef", ReservedTokens: check.GetCostTokens(), ExpiresInNs: 60_000_000_000,
+	}), nil
+}
+
+// Settle knows one reservation of 50; the account "indebted" may owe.
+func (l fakeLimiter) Settle(_ context.Context, req *connect.Request[tokenleasev1.SettleRequest]) (*connect.Response[tokenleasev1.SettleResponse], error) {
+	answer := &tokenleasev1.SettleResponse{}
+	over := req.Msg.GetCostTokens() - 50
+	switch {
+	case req.Msg.GetReservationId() != "0123456789abcdef0123456789abcdef":
+		answer.Detail = "no such reservation is held here"
+	case over <= 0:
+		answer.Settled, answer.ReturnedTokens = true, -over
+	case req.Msg.GetKey().GetAccount() == "indebted":
+		answer.Settled, answer.DebtTokens = true, over
+	default:
+		answer.Detail = "60 is more than the 50 that were reserved"
+	}
 	return connect.NewResponse(answer), nil
 }
 
@@ -141,10 +221,33 @@ func (f *fake) budget() *tokenleasev1.Budget {
 	}
 }
 
+// otherBudgets have one of each of the other kinds.
+func otherBudgets() []*tokenleasev1.Budget {
+	key := func(operation string) *tokenleasev1.BudgetKey {
+		return &tokenleasev1.BudgetKey{Account: "acme", Operation: operation}
+	}
+	return []*tokenleasev1.Budget{
+		{
+			Key: key("report.export"), AvailableTokens: 600, RecoveringTokens: 400, Shard: 8,
+			Policy: &tokenleasev1.Policy{Version: 1, Rule: &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{
+				LimitTokens: 1000, Period: tokenleasev1.Period_PERIOD_DAY, TimeZone: "Europe/Berlin"}}},
+		},
+		{
+			Key: key("login"), AvailableTokens: 1, RecoveringTokens: 2, Shard: 8, NotStrict: true,
+			Policy: &tokenleasev1.Policy{Version: 1, Shadow: true, Local: &tokenleasev1.LocalAllowance{}, Rule: &tokenleasev1.Policy_RollingWindow{
+				RollingWindow: &tokenleasev1.RollingWindow{LimitTokens: 3, WindowNs: 60e9}}},
+		},
+		{
+			Key: key("report.render"), AvailableTokens: 4, ReservedTokens: 6, Shard: 9, NotStrict: true,
+			Policy: &tokenleasev1.Policy{Version: 2, Rule: &tokenleasev1.Policy_Concurrency{Concurrency: &tokenleasev1.Concurrency{Slots: 10}}},
+		},
+	}
+}
+
 // ListBudgets has two pages, the second without a budget.
 func (f *fake) ListBudgets(_ context.Context, req *connect.Request[tokenleasev1.ListBudgetsRequest]) (*connect.Response[tokenleasev1.ListBudgetsResponse], error) {
 	if req.Msg.GetPageToken() == "" {
-		return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Budgets: []*tokenleasev1.Budget{f.budget()}, NextPageToken: "more", Revision: 71}), nil
+		return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Budgets: append([]*tokenleasev1.Budget{f.budget()}, otherBudgets()...), NextPageToken: "more", Revision: 71}), nil
 	}
 	return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Revision: 72}), nil
 }

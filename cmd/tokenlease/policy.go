@@ -6,12 +6,10 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -19,45 +17,7 @@ import (
 // policyCommand shows policies and puts them in force.
 func (p *program) policyCommand() *cobra.Command {
 	return groupCommand("policy", "See the rules, and put new ones in force",
-		p.policyListCommand(), p.policyApplyCommand())
-}
-
-func (p *program) policyListCommand() *cobra.Command {
-	settings := &clientSettings{server: brokerServer}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the policies in force",
-		Long:  `List the policies in force. With -o yaml the output is a file for policy apply.`,
-		Example: `  tokenlease policy list
-  tokenlease policy list -o yaml > policies.yaml`,
-	}
-	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
-		answer, err := ask(ctx, settings, settings.admin().ListPolicies, &tokenleasev1.ListPoliciesRequest{})
-		if err != nil {
-			return err
-		}
-		if settings.output == formatYAML {
-			_, err := p.stdout.Write(policyfile.Format(answer.GetPolicies()))
-			return err
-		}
-		t := &table{heading: []string{"OPERATION", "VERSION", "CAPACITY", "REFILL", "COST", "MAX-COST", "MAX-SHARE", "RECLAIM", "ON-UNAVAILABLE", "UPDATED"}}
-		for _, policy := range answer.GetPolicies() {
-			addPolicy(t, policy)
-		}
-		return p.write(settings.output, answer, t)
-	})
-}
-
-// addPolicy adds a row to a table of policies.
-func addPolicy(t *table, policy *tokenleasev1.Policy) {
-	bucket := policy.GetTokenBucket()
-	most := ""
-	if policy.GetMaxCostTokens() > 0 {
-		most = strconv.FormatInt(policy.GetMaxCostTokens(), 10)
-	}
-	t.add(policy.GetOperation(), policy.GetVersion(), bucket.GetCapacityTokens(), policyfile.FormatRefill(bucket),
-		policy.GetDefaultCostTokens(), most, fmt.Sprintf("%d%%", policy.GetMaxSharePercent()), enumWord(policy.GetReclaim(), "RECLAIM_"),
-		enumWord(policy.GetOnUnavailable(), "UNAVAILABILITY_"), moment(policy.GetUpdatedUnixMs()))
+		p.policyListCommand(), p.policyShowCommand(), p.policyApplyCommand())
 }
 
 func (p *program) policyApplyCommand() *cobra.Command {
@@ -71,20 +31,7 @@ func (p *program) policyApplyCommand() *cobra.Command {
 If anything is wrong in any file, all the faults are told with their lines, and
 nothing is applied. A policy that is the same as the one in force keeps its
 version. A new version applies to the balances that exist, and gives nobody more.`,
-		Example: `  tokenlease policy apply policies.yaml --because "the new plan"
-
-  # A file:
-  policies:
-    - operation: report.create
-      token-bucket:
-        capacity: 40
-        refill: 20 per 1s     # 0 or left out: a fixed quota
-      cost: 5                 # left out: 1
-      max-cost: 40            # left out: no limit but the capacity
-      allow-zero-cost: false
-      max-share: 100%         # the most of it that one limiter may hold
-      reclaim: proof
-      on-unavailable: reject`,
+		Example: policyApplyExample,
 	}
 	cmd.Flags().StringVar(&request.Because, "because", "", "why: recorded")
 	cmd.Flags().StringVar(&request.AppliedBy, "by", currentUser(), "who applies: recorded")
@@ -100,32 +47,17 @@ version. A new version applies to the balances that exist, and gives nobody more
 		if err != nil {
 			return err
 		}
-		t := &table{heading: []string{"OPERATION", "VERSION", "CHANGED"}}
+		t := &table{heading: []string{"OPERATION", "VERSION", "CHANGED", "RULE", "STRICT"}}
 		for _, policy := range answer.GetPolicies() {
 			changed := "no"
 			if slices.Contains(answer.GetChanged(), policy.GetOperation()) {
 				changed = "yes"
 			}
-			t.add(policy.GetOperation(), policy.GetVersion(), changed)
+			t.add(policy.GetOperation(), policy.GetVersion(), changed, policyfile.RuleInWords(policy), strictness(policy, false))
 		}
 		p.warnOfPolicies(answer.GetPolicies())
 		return p.write(settings.output, answer, t)
 	})
-}
-
-// warnOfPolicies tells of policies that are valid and deny everything.
-func (p *program) warnOfPolicies(policies []*tokenleasev1.Policy) {
-	for _, policy := range policies {
-		capacity := policy.GetTokenBucket().GetCapacityTokens()
-		most := lease.Rule{Capacity: capacity, MaxSharePercent: policy.GetMaxSharePercent()}.ShareCap()
-		switch cost := max(1, policy.GetDefaultCostTokens()); {
-		case capacity == 0:
-			fmt.Fprintf(p.stderr, "tokenlease: warning: %s has capacity 0, which denies every check\n", policy.GetOperation())
-		case cost > most:
-			fmt.Fprintf(p.stderr, "tokenlease: warning: %s costs %d, and one limiter may hold %d at most (max-share %d%% of %d): checks of that cost are always denied\n",
-				policy.GetOperation(), cost, most, policy.GetMaxSharePercent(), capacity)
-		}
-	}
 }
 
 // readPolicies reads the policies of all files. The error tells what is wrong in
@@ -175,3 +107,36 @@ func (p *program) readFile(file string) ([]byte, error) {
 	}
 	return io.ReadAll(io.LimitReader(source, policyfile.MaxFileBytes+1))
 }
+
+const policyApplyExample = `  tokenlease policy apply policies.yaml --because "the new plan"
+
+  # A file. Each policy has one rule:
+  policies:
+    - operation: report.create
+      token-bucket:
+        capacity: 40
+        refill: 20 per 1s     # 0 or left out: a fixed quota
+      cost: 5                 # left out: 1
+      max-cost: 40            # left out: no limit but the capacity
+      allow-zero-cost: false
+      max-share: 100%         # the most of it that one limiter may hold
+      reclaim: proof
+      on-unavailable: reject
+    - operation: report.export
+      fixed-window:
+        limit: 1000
+        period: day           # minute, hour, day, week or month
+        time-zone: Europe/Berlin # left out: UTC
+      on-unavailable: local   # not strict: each limiter has this of its own
+      local: {capacity: 5, refill: 1 per 1s, for: 10m}
+    - operation: login
+      rolling-window: {limit: 3, window: 1m}
+      disabled: true
+      disabled-because: "abuse, ticket 4711"
+    - operation: report.render
+      concurrency: {slots: 10}
+      hold: 5m                # how long a slot or a reservation lasts; left out: 60s
+    - operation: chat.complete
+      token-bucket: {capacity: 100000, refill: 1000 per 1s}
+      postpaid: true          # not strict: a settlement may be above its reservation
+      shadow: true            # not strict: decide and count, but admit`

@@ -63,12 +63,15 @@ func (p *program) root() *cobra.Command {
 		p.brokerCommand(),
 		p.limiterCommand(),
 		p.checkCommand(),
+		p.reserveCommand(),
+		p.settleCommand(),
 		p.budgetsCommand(),
 		p.grantsCommand(),
 		p.holdersCommand(),
 		p.policyCommand(),
 		p.restoreCommand(),
 		p.verifyCommand(),
+		p.doctorCommand(),
 		p.simulateCommand(),
 	)
 	root.SetIn(p.stdin)

@@ -11,10 +11,33 @@
 //	    max-cost: 40            # left out: no limit but the capacity
 //	    allow-zero-cost: false  # left out: false
 //	    max-share: 100%         # left out: 100%
+//	    hold: 60s               # how long a reservation or a slot lasts; left out: 60s
+//	    postpaid: false         # left out: false
+//	    shadow: false           # left out: false
+//	    disabled: true          # left out: false
+//	    disabled-because: abuse # only with disabled: true
 //	    reclaim: proof          # left out: proof
-//	    on-unavailable: reject  # left out: reject
+//	    on-unavailable: local   # left out: reject
+//	    local:                  # only with local, and needed there
+//	      capacity: 5
+//	      refill: 1 per 1s      # left out or 0: none
+//	      for: 10m
 //
-// The units of an interval are ns, us, ms, s, m, h and d, a day of 24 hours.
+// A policy has one rule. These are the others:
+//
+//	fixed-window:
+//	  limit: 1000
+//	  period: day              # minute, hour, day, week or month
+//	  time-zone: Europe/Berlin # left out: UTC
+//
+//	rolling-window:
+//	  limit: 3
+//	  window: 60s
+//
+//	concurrency:
+//	  slots: 10
+//
+// The units of a length of time are ns, us, ms, s, m, h and d, a day of 24 hours.
 //
 // Strict means that nothing is guessed. YAML readers turn 1.5 into 1, 010 into 8
 // and nothing into 0, and a mistyped field into no field at all. Each of them

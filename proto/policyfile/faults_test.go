@@ -18,16 +18,21 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"unknown field", least("  costs: 5"), []string{"p.yaml:5: policies[0].costs: is unknown: did you mean cost?"}},
 		{"unknown field with underscores", least("  max_cost: 5"), []string{"p.yaml:5: policies[0].max_cost: is unknown: did you mean max-cost?"}},
 		{"unknown field that is like none", least("  banana: 5"), []string{
-			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, cost, max-cost, allow-zero-cost, max-share, reclaim, on-unavailable"}},
+			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local"}},
 		{"unknown field in the rule", least("    refil: 1 per 1s"), []string{"p.yaml:5: policies[0].token-bucket.refil: is unknown: did you mean refill?"}},
 		{"unknown field at the top", "version: 1\n" + least(), []string{"p.yaml:1: version: is unknown: want one of policies"}},
-		{"rule of a later release", least("  rolling-window:", "    limit: 3"), []string{"p.yaml:5: policies[0].rolling-window: this rule is not available yet: want token-bucket"}},
+		{"two rules", least("  rolling-window:", "    limit: 3", "    window: 60s"), []string{
+			"p.yaml:5: policies[0].rolling-window: is a second rule, beside token-bucket in line 3: want one"}},
+		{"three rules, one of them wrong", ruled("concurrency:", "    slots: 3", "  token-bucket: {capacity: 1}", "  fixed-window: {limit: 3}"), []string{
+			"p.yaml:5: policies[0].token-bucket: is a second rule, beside concurrency in line 3: want one",
+			"p.yaml:6: policies[0].fixed-window.period: is missing",
+			"p.yaml:6: policies[0].fixed-window: is a second rule, beside concurrency in line 3: want one"}},
 		{"field twice", least("  cost: 1", "  cost: 2"), []string{"p.yaml:6: policies[0].cost: stands twice, first in line 5: remove one"}},
 		{"policies twice", least() + least(), []string{"p.yaml:5: policies: stands twice, first in line 1: remove one"}},
 		{"operation twice", least() + "- operation: o\n  token-bucket: {capacity: 1}\n", []string{
 			`p.yaml:5: policies[1].operation: "o" has a policy already, in line 2: want one for each operation`}},
 		{"no operation", "policies:\n- token-bucket: {capacity: 1}\n", []string{"p.yaml:2: policies[0].operation: is missing"}},
-		{"no rule", "policies:\n- operation: o\n", []string{"p.yaml:2: policies[0].token-bucket: is missing"}},
+		{"no rule", "policies:\n- operation: o\n", []string{"p.yaml:2: policies[0]: has no rule: want one of token-bucket, fixed-window, rolling-window, concurrency"}},
 		{"no capacity", "policies:\n- operation: o\n  token-bucket: {refill: 1 per 1s}\n", []string{"p.yaml:3: policies[0].token-bucket.capacity: is missing"}},
 		{"empty rule", "policies:\n- operation: o\n  token-bucket:\n", []string{"p.yaml:3: policies[0].token-bucket: is empty: want the fields capacity, refill"}},
 		{"rule is a number", "policies:\n- operation: o\n  token-bucket: 40\n", []string{`p.yaml:3: policies[0].token-bucket: is "40": want the fields capacity, refill`}},
@@ -52,10 +57,100 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"share with a sign", least("  max-share: +5%"), []string{`p.yaml:5: policies[0].max-share: is "+5%": want 1% to 100%, in whole percent`}},
 		{"reclaim by deadline", least("  reclaim: deadline"), []string{"p.yaml:5: policies[0].reclaim: deadline is not available yet: want proof"}},
 		{"reclaim by nothing", least("  reclaim: Proof"), []string{`p.yaml:5: policies[0].reclaim: is "Proof": want proof`}},
-		{"local when unavailable", least("  on-unavailable: local"), []string{"p.yaml:5: policies[0].on-unavailable: local is not available yet: want reject"}},
-		{"allow when unavailable", least("  on-unavailable: allow"), []string{`p.yaml:5: policies[0].on-unavailable: is "allow": want reject`}},
+		{"local without numbers", least("  on-unavailable: local"), []string{
+			"p.yaml:5: policies[0].on-unavailable: local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}"}},
+		{"local and reject", least("  on-unavailable: reject", "  local:", "    capacity: 1", "    for: 1m"), []string{
+			"p.yaml:6: policies[0].local: is out of use: want on-unavailable: local, or remove it"}},
+		{"local alone", least("  local: {capacity: 1, for: 1m}"), []string{"p.yaml:5: policies[0].local: is out of use: want on-unavailable: local, or remove it"}},
+		{"local is a number", least("  on-unavailable: local", "  local: 5"), []string{`p.yaml:6: policies[0].local: is "5": want the fields capacity, refill, for`}},
+		{"local with nothing", least("  on-unavailable: local", "  local: {}"), []string{
+			"p.yaml:6: policies[0].local.capacity: is missing", "p.yaml:6: policies[0].local.for: is missing"}},
+		{"local of nothing", least("  on-unavailable: local", "  local: {capacity: 0, for: 0s}"), []string{
+			"p.yaml:6: policies[0].local.capacity: 0 is too small: want at least 1",
+			`p.yaml:6: policies[0].local.for: "0s" has no length: want 1s or more`}},
+		{"local for too long", least("  on-unavailable: local", "  local: {capacity: 1, for: 367d, fro: 1}"), []string{
+			`p.yaml:6: policies[0].local.for: "367d" is too long: want at most 366d`,
+			"p.yaml:6: policies[0].local.fro: is unknown: did you mean for?"}},
+		{"allow when unavailable", least("  on-unavailable: allow"), []string{`p.yaml:5: policies[0].on-unavailable: is "allow": want one of reject, local`}},
+		{"locally when unavailable", least("  on-unavailable: locl"), []string{`p.yaml:5: policies[0].on-unavailable: is "locl": did you mean local?`}},
+		{"window without its numbers", ruled("fixed-window: {}"), []string{
+			"p.yaml:3: policies[0].fixed-window.limit: is missing", "p.yaml:3: policies[0].fixed-window.period: is missing"}},
+		{"limit too large", ruled("fixed-window: {limit: 1000000000000000001, period: day}"), []string{
+			"p.yaml:3: policies[0].fixed-window.limit: 1000000000000000001 is too large: want at most 1000000000000000000"}},
+		{"adverb for a period", ruled("fixed-window: {limit: 3, period: daily}"), []string{`p.yaml:3: policies[0].fixed-window.period: is "daily": did you mean day?`}},
+		{"unknown period", ruled("fixed-window: {limit: 3, period: quarter}"), []string{
+			`p.yaml:3: policies[0].fixed-window.period: is "quarter": want one of minute, hour, day, week, month`}},
+		{"length for a period", ruled("fixed-window: {limit: 3, period: 1h}"), []string{
+			`p.yaml:3: policies[0].fixed-window.period: is "1h": want one of minute, hour, day, week, month`}},
+		{"empty period", ruled("fixed-window:", "    limit: 3", "    period:"), []string{
+			`p.yaml:5: policies[0].fixed-window.period: is empty: want one of minute, hour, day, week, month`}},
+		{"unknown time zone", ruled("fixed-window: {limit: 3, period: day, time-zone: Europe/Bonn}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "Europe/Bonn" is no time zone: want a name such as Europe/Berlin, or UTC`}},
+		{"time zone in lower case", ruled("fixed-window: {limit: 3, period: day, time-zone: america/new_york}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "america/new_york" is no time zone: did you mean America/New_York?`}},
+		{"time zone with blanks", ruled("fixed-window: {limit: 3, period: day, time-zone: America/New York}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "America/New York" is no time zone: did you mean America/New_York?`}},
+		{"abbreviation in lower case", ruled("fixed-window: {limit: 3, period: day, time-zone: utc}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "utc" is no time zone: did you mean UTC?`}},
+		{"the machine's time zone", ruled("fixed-window: {limit: 3, period: day, time-zone: Local}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: Local is another zone on another machine: want a name such as Europe/Berlin`}},
+		{"a file for a time zone", ruled("fixed-window: {limit: 3, period: day, time-zone: ../zoneinfo/UTC}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "../zoneinfo/UTC" is no time zone: want a name such as Europe/Berlin, or UTC`}},
+		{"an offset for a time zone", ruled("fixed-window: {limit: 3, period: day, time-zone: 2}"), []string{
+			`p.yaml:3: policies[0].fixed-window.time-zone: "2" reads as something else than a name: put it in quotes`}},
+		{"empty time zone", ruled("fixed-window:", "    limit: 3", "    period: day", "    time-zone:"), []string{
+			"p.yaml:6: policies[0].fixed-window.time-zone: is empty: want a name such as Europe/Berlin"}},
+		{"time zone is empty text", ruled(`fixed-window: {limit: 3, period: day, time-zone: ""}`), []string{
+			"p.yaml:3: policies[0].fixed-window.time-zone: has 0 bytes: want 1 to 64"}},
+		{"zone for time-zone", ruled("fixed-window: {limit: 3, period: day, timezone: UTC}"), []string{
+			"p.yaml:3: policies[0].fixed-window.timezone: is unknown: did you mean time-zone?"}},
+		{"no window", ruled("rolling-window: {limit: 3}"), []string{"p.yaml:3: policies[0].rolling-window.window: is missing"}},
+		{"window 0", ruled("rolling-window: {limit: 3, window: 0s}"), []string{`p.yaml:3: policies[0].rolling-window.window: "0s" has no length: want 1s or more`}},
+		{"window without a unit", ruled("rolling-window: {limit: 3, window: 60}"), []string{
+			`p.yaml:3: policies[0].rolling-window.window: "60" has no unit: want 60s, 60m, 60h or 60d`}},
+		{"window too short", ruled("rolling-window: {limit: 3, window: 999us}"), []string{
+			`p.yaml:3: policies[0].rolling-window.window: "999us" is too short: want at least 1ms`}},
+		{"window too long", ruled("rolling-window: {limit: 3, window: 367d}"), []string{
+			`p.yaml:3: policies[0].rolling-window.window: "367d" is too long: want at most 366d`}},
+		{"window of a broken length", ruled("rolling-window: {limit: 3, window: 1.5m}"), []string{
+			`p.yaml:3: policies[0].rolling-window.window: "1.5m" is not understood: want 90s`}},
+		{"empty window", ruled("rolling-window:", "    limit: 3", "    window:"), []string{
+			"p.yaml:5: policies[0].rolling-window.window: is empty: want a length of time such as 90s"}},
+		{"capacity of a window", ruled("rolling-window: {capacity: 3, window: 1m}"), []string{
+			"p.yaml:3: policies[0].rolling-window.capacity: is unknown: want one of limit, window",
+			"p.yaml:3: policies[0].rolling-window.limit: is missing"}},
+		{"slots without a group", ruled("concurrency: 10"), []string{`p.yaml:3: policies[0].concurrency: is "10": want the fields slots`}},
+		{"no slots", ruled("concurrency: {}"), []string{"p.yaml:3: policies[0].concurrency.slots: is missing"}},
+		{"slots with a refill", ruled("concurrency: {slots: 3, refill: 1 per 1s}"), []string{
+			"p.yaml:3: policies[0].concurrency.refill: is unknown: want one of slots"}},
+		{"too many slots", ruled("concurrency: {slots: 1000000000000000001}"), []string{
+			"p.yaml:3: policies[0].concurrency.slots: 1000000000000000001 is too large: want at most 1000000000000000000"}},
+		{"slots that are postpaid", ruled("concurrency:", "    slots: 1", "  postpaid: true"), []string{
+			"p.yaml:5: policies[0].postpaid: slots cannot be postpaid: remove it"}},
+		{"hold 0", least("  hold: 0s"), []string{`p.yaml:5: policies[0].hold: "0s" has no length: want 1s or more`}},
+		{"hold too short", least("  hold: 1us"), []string{`p.yaml:5: policies[0].hold: "1us" is too short: want at least 1ms`}},
+		{"hold too long", least("  hold: 9999h"), []string{`p.yaml:5: policies[0].hold: "9999h" is too long: want at most 366d`}},
+		{"postpaid by yes", least("  postpaid: yes"), []string{`p.yaml:5: policies[0].postpaid: is "yes": want true or false`}},
+		{"shadow by 1", least("  shadow: 1"), []string{`p.yaml:5: policies[0].shadow: is "1": want true or false`}},
+		{"disabled by nothing", least("  disabled:"), []string{"p.yaml:5: policies[0].disabled: is empty: want true or false"}},
+		{"a reason alone", least("  disabled-because: abuse"), []string{
+			"p.yaml:5: policies[0].disabled-because: the operation is not disabled: want disabled: true, or remove it"}},
+		{"a reason and not disabled", least("  disabled-because: >", "    abuse", "  disabled: false"), []string{
+			"p.yaml:5: policies[0].disabled-because: the operation is not disabled: want disabled: true, or remove it"}},
+		{"a reason of blanks", least("  disabled: true", `  disabled-because: "  "`), []string{"p.yaml:6: policies[0].disabled-because: has 0 bytes: want 1 to 1024"}},
+		{"a reason that is too long", least("  disabled: true", "  disabled-because: "+strings.Repeat("b", 1025)), []string{
+			"p.yaml:6: policies[0].disabled-because: has 1025 bytes: want 1 to 1024"}},
+		{"a reason that is a date", least("  disabled: true", "  disabled-because: 2026-01-01"), []string{
+			`p.yaml:6: policies[0].disabled-because: "2026-01-01" reads as something else than text: put it in quotes`}},
+		{"slots with a local allowance", ruled("concurrency: {slots: 1}", "  on-unavailable: local", "  local: {capacity: 1, for: 1m}"), []string{
+			"p.yaml:5: policies[0].local: slots have no local allowance, which is spent: remove it, and want on-unavailable: reject"}},
+		{"contradictions are told together", ruled("concurrency: {slots: 1}", "  cost: 0", "  postpaid: true", "  disabled-because: abuse", "  on-unavailable: local"), []string{
+			"p.yaml:4: policies[0].cost: 0 needs allow-zero-cost: true, or want 1 or more",
+			"p.yaml:5: policies[0].postpaid: slots cannot be postpaid: remove it",
+			"p.yaml:6: policies[0].disabled-because: the operation is not disabled: want disabled: true, or remove it",
+			"p.yaml:7: policies[0].on-unavailable: local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}"}},
 		{"policy is a name", "policies:\n- o\n", []string{
-			`p.yaml:2: policies[0]: is "o": want the fields operation, token-bucket, cost, max-cost, allow-zero-cost, max-share, reclaim, on-unavailable`}},
+			`p.yaml:2: policies[0]: is "o": want the fields operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local`}},
 		{"policies are a group", "policies:\n  operation: o\n", []string{"p.yaml:2: policies: is a group of fields: want a list of policies"}},
 		{"policies are empty", "policies:\n", []string{"p.yaml:1: policies: is empty: want a list of policies"}},
 		{"no policies", "policies: []\n", []string{"p.yaml:1: policies: is an empty list: want at least one policy"}},
@@ -67,7 +162,7 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 			`p.yaml:6: policies[0].cots: is unknown: did you mean cost?`,
 			`p.yaml:7: policies[1].cost: "010" begins with a 0, which may be read as octal: want 10`,
 			`p.yaml:7: policies[1].operation: is missing`,
-			`p.yaml:7: policies[1].token-bucket: is missing`,
+			`p.yaml:7: policies[1]: has no rule: want one of token-bucket, fixed-window, rolling-window, concurrency`,
 		}},
 	}
 	for _, test := range tests {

@@ -2,11 +2,13 @@ package policyfile_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenlease/tokenlease/proto/policyfile"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -23,6 +25,26 @@ func TestFormat(t *testing.T) {
 			p.Operation = `a "b": #ü`
 			bucket(p, 1, 3, 90e9)
 			p.MaxSharePercent = 60
+		}),
+		policy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{LimitTokens: 1000, Period: tokenleasev1.Period_PERIOD_DAY, TimeZone: "Europe/Berlin"}}
+			p.HoldNs, p.Postpaid, p.Shadow = 90e9, true, true
+		}),
+		policy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{LimitTokens: 1, Period: tokenleasev1.Period_PERIOD_MONTH}}
+			p.Operation, p.HoldNs = "by month", 60e9
+			p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+			p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 1, ForNs: 1}
+		}),
+		policy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_RollingWindow{RollingWindow: &tokenleasev1.RollingWindow{LimitTokens: 3, WindowNs: 60e9}}
+			p.Operation = "login"
+			p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+			p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 5, RefillTokens: 1, RefillIntervalNs: 1e9, ForNs: 600e9}
+		}),
+		policy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_Concurrency{Concurrency: &tokenleasev1.Concurrency{Slots: 10}}
+			p.Operation, p.Disabled, p.DisabledBecause = "render", true, "abuse:  see #4711 \"ü\u2028\""
 		}),
 	}
 	const want = `policies:
@@ -53,15 +75,127 @@ func TestFormat(t *testing.T) {
     max-share: 60%
     reclaim: proof
     on-unavailable: reject
+  - operation: report.create
+    fixed-window:
+      limit: 1000
+      period: day
+      time-zone: Europe/Berlin
+    cost: 5
+    max-cost: 40
+    max-share: 100%
+    hold: 90s
+    postpaid: true
+    shadow: true
+    reclaim: proof
+    on-unavailable: reject
+  - operation: "by month"
+    fixed-window:
+      limit: 1
+      period: month
+      time-zone: UTC
+    cost: 5
+    max-cost: 40
+    max-share: 100%
+    reclaim: proof
+    on-unavailable: local
+    local:
+      capacity: 1
+      refill: 0
+      for: 1ns
+  - operation: login
+    rolling-window:
+      limit: 3
+      window: 1m
+    cost: 5
+    max-cost: 40
+    max-share: 100%
+    reclaim: proof
+    on-unavailable: local
+    local:
+      capacity: 5
+      refill: 1 per 1s
+      for: 10m
+  - operation: render
+    concurrency:
+      slots: 10
+    cost: 5
+    max-cost: 40
+    max-share: 100%
+    disabled: true
+    disabled-because: "abuse:  see #4711 \"ü\u2028\""
+    reclaim: proof
+    on-unavailable: reject
 `
 	if got := string(policyfile.Format(policies)); got != want {
 		t.Errorf("Format:\n%s\nwant\n%s", got, want)
 	}
-	if _, err := policyfile.Parse("p.yaml", []byte(want)); err != nil {
+	policies = policies[1:] // of the one operation that two have, which a file has not
+	again, err := policyfile.Parse("p.yaml", policyfile.Format(policies))
+	if err != nil {
 		t.Errorf("what was written is not read: %v", err)
+	}
+	for i, p := range again {
+		if got, want := policywire.From(p), policywire.From(policies[i]); got != want {
+			t.Errorf("%+v became %+v", want, got)
+		}
 	}
 	if got := string(policyfile.Format(nil)); got != "policies: []\n" {
 		t.Errorf("Format(nil) = %q", got)
+	}
+}
+
+func TestInWords(t *testing.T) {
+	for _, test := range []struct{ rule, want string }{
+		{"token-bucket: {capacity: 40, refill: 20 per 1000ms}", "40, refill 20 per 1s"},
+		{"token-bucket: {capacity: 40}", "40, no refill"},
+		{"fixed-window: {limit: 1000, period: day, time-zone: Europe/Berlin}", "1000 per day (Europe/Berlin)"},
+		{"fixed-window: {limit: 1, period: month}", "1 per month (UTC)"},
+		{"rolling-window: {limit: 3, window: 60s}", "3 in any 1m"},
+		{"concurrency: {slots: 10}", "10 slots"},
+		{"concurrency: {slots: 1}", "1 slot"},
+		{"concurrency: {slots: 0}", "0 slots"},
+	} {
+		policies, err := policyfile.Parse("p.yaml", []byte(ruled(test.rule)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := policyfile.RuleInWords(policies[0]); got != test.want {
+			t.Errorf("RuleInWords of %s = %q, want %q", test.rule, got, test.want)
+		}
+		if got := policyfile.LocalInWords(policies[0]); got != "" {
+			t.Errorf("LocalInWords without one = %q", got)
+		}
+	}
+	if got := policyfile.RuleInWords(&tokenleasev1.Policy{}); got != "" {
+		t.Errorf("RuleInWords without a rule = %q", got)
+	}
+	local := &tokenleasev1.LocalAllowance{CapacityTokens: 5, RefillTokens: 1, RefillIntervalNs: 1e9, ForNs: 600e9}
+	if got, want := policyfile.LocalInWords(&tokenleasev1.Policy{Local: local}), "5, refill 1 per 1s, for 10m"; got != want {
+		t.Errorf("LocalInWords = %q, want %q", got, want)
+	}
+	local.RefillTokens = 0
+	if got, want := policyfile.LocalInWords(&tokenleasev1.Policy{Local: local}), "5, no refill, for 10m"; got != want {
+		t.Errorf("LocalInWords = %q, want %q", got, want)
+	}
+}
+
+// TestValidIsReadBack writes every kind of valid policy, as one that was applied by
+// another client may be, and reads it.
+func TestValidIsReadBack(t *testing.T) {
+	for _, because := range []string{"a", " a  b ", "a: b", "# a", "|", "2026", "é\u00a0\u3000\u2028x", strings.Repeat("\u3000b", 256), `\"'`} {
+		p := fullPolicy()
+		p.DisabledBecause = because
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		written := policyfile.Format([]*tokenleasev1.Policy{p})
+		again, err := policyfile.Parse("p.yaml", written)
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", because, err, written)
+		}
+		if got := again[0].GetDisabledBecause(); got != because {
+			t.Errorf("%q became %q", because, got)
+		}
 	}
 }
 
@@ -69,6 +203,8 @@ func TestFormat(t *testing.T) {
 // and that it survives being written and read again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{full, least(), least("    refill: 1 per 366d", "  max-share: 1%"), least("  cost: 010"),
+		ruled("fixed-window: {limit: 1, period: week, time-zone: Asia/Tokyo}", "  hold: 2h"), ruled("rolling-window: {limit: 3, window: 60s}", "  postpaid: true"),
+		ruled("concurrency: {slots: 3}", "  disabled: true", "  disabled-because: '  a  b'"), least("  on-unavailable: local", "  local: {capacity: 1, for: 1ns}"),
 		"policies: [{operation: \"\\u2028\", token-bucket: {capacity: 0}}]", least() + "---\n", "a: &a [*a]", "\t", "- - -", "{[}]"} {
 		f.Add([]byte(seed))
 	}

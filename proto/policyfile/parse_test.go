@@ -21,9 +21,27 @@ const full = `policies:
     max-cost: 40
     allow-zero-cost: false
     max-share: 100%
+    hold: 60s
+    postpaid: false
+    shadow: false
+    disabled: true
+    disabled-because: abuse
     reclaim: proof
-    on-unavailable: reject
+    on-unavailable: local
+    local:
+      capacity: 5
+      refill: 1 per 1s
+      for: 10m
 `
+
+// fullPolicy is the policy in full.
+func fullPolicy() *tokenleasev1.Policy {
+	return policy(func(p *tokenleasev1.Policy) {
+		p.Disabled, p.DisabledBecause = true, "abuse"
+		p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+		p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 5, RefillTokens: 1, RefillIntervalNs: 1e9, ForNs: 600e9}
+	})
+}
 
 // policy is the worked example, changed.
 func policy(change func(*tokenleasev1.Policy)) *tokenleasev1.Policy {
@@ -56,6 +74,11 @@ func least(more ...string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// ruled is a file with one policy of another rule, and more lines of it.
+func ruled(rule string, more ...string) string {
+	return strings.Join(append([]string{"policies:", "- operation: o", "  " + rule}, more...), "\n") + "\n"
+}
+
 // named is least() with another value for the operation.
 func named(value string) string {
 	return strings.Replace(least(), "operation: o", "operation: "+value, 1)
@@ -69,14 +92,54 @@ func TestParse(t *testing.T) {
 			change(p)
 		})
 	}
+	fixed := func(limit int64, period tokenleasev1.Period, zone string) *tokenleasev1.Policy {
+		return leastPolicy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{LimitTokens: limit, Period: period, TimeZone: zone}}
+		})
+	}
+	rolling := func(limit, window int64) *tokenleasev1.Policy {
+		return leastPolicy(func(p *tokenleasev1.Policy) {
+			p.Rule = &tokenleasev1.Policy_RollingWindow{RollingWindow: &tokenleasev1.RollingWindow{LimitTokens: limit, WindowNs: window}}
+		})
+	}
+	slots := func(slots, hold int64) *tokenleasev1.Policy {
+		return leastPolicy(func(p *tokenleasev1.Policy) {
+			p.Rule, p.HoldNs = &tokenleasev1.Policy_Concurrency{Concurrency: &tokenleasev1.Concurrency{Slots: slots}}, hold
+		})
+	}
 	tests := []struct {
 		name string
 		in   string
 		want *tokenleasev1.Policy
 	}{
-		{"every field", full, policy(func(*tokenleasev1.Policy) {})},
-		{"with Windows line ends", strings.ReplaceAll(full, "\n", "\r\n"), policy(func(*tokenleasev1.Policy) {})},
-		{"behind a document mark and a byte order mark", "\uFEFF---\n" + full, policy(func(*tokenleasev1.Policy) {})},
+		{"per minute", ruled("fixed-window: {limit: 0, period: minute}"), fixed(0, tokenleasev1.Period_PERIOD_MINUTE, "UTC")},
+		{"per hour", ruled("fixed-window: {limit: 1000000000000000000, period: hour}"), fixed(1e18, tokenleasev1.Period_PERIOD_HOUR, "UTC")},
+		{"per day", ruled("fixed-window: {limit: 1, period: day, time-zone: Europe/Berlin}"), fixed(1, tokenleasev1.Period_PERIOD_DAY, "Europe/Berlin")},
+		{"per week", ruled("fixed-window: {limit: 1, period: week, time-zone: Etc/GMT+5}"), fixed(1, tokenleasev1.Period_PERIOD_WEEK, "Etc/GMT+5")},
+		{"per month", ruled(`fixed-window: {limit: 1, period: "month", time-zone: "UTC"}`), fixed(1, tokenleasev1.Period_PERIOD_MONTH, "UTC")},
+		{"rolling", ruled("rolling-window: {limit: 3, window: 60s}"), rolling(3, 60e9)},
+		{"shortest window", ruled("rolling-window: {limit: 0, window: 1ms}"), rolling(0, 1e6)},
+		{"longest window", ruled("rolling-window: {limit: 1000000000000000000, window: 366d}"), rolling(1e18, 366*24*3600*1e9)},
+		{"slots", ruled("concurrency: {slots: 10}"), slots(10, 0)},
+		{"slots for an hour", ruled("concurrency: {slots: 0}", "  hold: 1h"), slots(0, 3600e9)},
+		{"shortest hold", ruled("concurrency: {slots: 1}", "  hold: 1000us"), slots(1, 1e6)},
+		{"longest hold", ruled("concurrency: {slots: 1}", "  hold: 366d"), slots(1, 366*24*3600*1e9)},
+		{"the usual hold", ruled("concurrency: {slots: 1}", "  hold: 1m"), slots(1, 0)},
+		{"postpaid and shadow", least("  postpaid: true", "  shadow: true"), leastPolicy(func(p *tokenleasev1.Policy) { p.Postpaid, p.Shadow = true, true })},
+		{"disabled", least("  disabled: true"), leastPolicy(func(p *tokenleasev1.Policy) { p.Disabled = true })},
+		{"disabled for a reason", least("  disabled: true", "  disabled-because: >", "    abuse,", "    ticket 4711"), leastPolicy(func(p *tokenleasev1.Policy) {
+			p.Disabled, p.DisabledBecause = true, "abuse, ticket 4711"
+		})},
+		{"local", least("  on-unavailable: local", "  local: {capacity: 1, for: 1ns}"), leastPolicy(func(p *tokenleasev1.Policy) {
+			p.OnUnavailable, p.Local = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL, &tokenleasev1.LocalAllowance{CapacityTokens: 1, ForNs: 1}
+		})},
+		{"largest local", least("  on-unavailable: local", "  local: {capacity: 1000000000000000000, refill: 3 per 2s, for: 366d}"), leastPolicy(func(p *tokenleasev1.Policy) {
+			p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+			p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 1e18, RefillTokens: 3, RefillIntervalNs: 2e9, ForNs: 366 * 24 * 3600 * 1e9}
+		})},
+		{"every field", full, fullPolicy()},
+		{"with Windows line ends", strings.ReplaceAll(full, "\n", "\r\n"), fullPolicy()},
+		{"behind a document mark and a byte order mark", "\uFEFF---\n" + full, fullPolicy()},
 		{"only what is required", least(), leastPolicy(func(*tokenleasev1.Policy) {})},
 		{"flow style", "{policies: [{operation: o, token-bucket: {capacity: 4}}]}", leastPolicy(func(*tokenleasev1.Policy) {})},
 		{"refill 0", least("    refill: 0"), leastPolicy(func(*tokenleasev1.Policy) {})},
@@ -162,6 +225,12 @@ func TestCase48NumbersAreWhole(t *testing.T) {
 			requireFaults(t, least("  max-cost: "+v.value), "p.yaml:5: policies[0].max-cost: "+v.problem)
 			in := strings.Replace(least(), "capacity: 4", "capacity: "+v.value, 1)
 			requireFaults(t, in, "p.yaml:4: policies[0].token-bucket.capacity: "+v.problem)
+			requireFaults(t, ruled("fixed-window:", "    period: day", "    limit: "+v.value), "p.yaml:5: policies[0].fixed-window.limit: "+v.problem)
+			requireFaults(t, ruled("rolling-window:", "    window: 1m", "    limit: "+v.value), "p.yaml:5: policies[0].rolling-window.limit: "+v.problem)
+			slots := strings.ReplaceAll(v.problem, "number of tokens", "number of slots")
+			requireFaults(t, ruled("concurrency:", "    slots: "+v.value), "p.yaml:4: policies[0].concurrency.slots: "+slots)
+			local := least("  on-unavailable: local", "  local:", "    for: 1m", "    capacity: "+v.value)
+			requireFaults(t, local, "p.yaml:8: policies[0].local.capacity: "+v.problem)
 		})
 	}
 }
@@ -199,6 +268,8 @@ func TestRefills(t *testing.T) {
 	for _, v := range values {
 		t.Run(v.value, func(t *testing.T) {
 			requireFaults(t, least("    refill: "+v.value), "p.yaml:5: policies[0].token-bucket.refill: "+v.problem)
+			local := least("  on-unavailable: local", "  local:", "    capacity: 1", "    for: 1m", "    refill: "+v.value)
+			requireFaults(t, local, "p.yaml:9: policies[0].local.refill: "+strings.Replace(v.problem, "0 for a fixed quota", "0 for none", 1))
 		})
 	}
 }

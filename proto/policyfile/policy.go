@@ -5,9 +5,6 @@ import (
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
-// laterRule is what to say of rules that are planned.
-const laterRule = "this rule is not available yet: want token-bucket"
-
 // reader reads policies of one file.
 type reader struct {
 	*strictyaml.Parser
@@ -24,35 +21,87 @@ func (r reader) policy(node *strictyaml.Node, path string) *tokenleasev1.Policy 
 		OnUnavailable:     tokenleasev1.Unavailability_UNAVAILABILITY_REJECT,
 	}
 	before := r.Troubles()
-	costLine := node.Line
-	ok := r.Mapping(node, path, []strictyaml.Field{
+	fields := []strictyaml.Field{
 		{Name: "operation", Required: true, Read: func(v *strictyaml.Node, at string) { out.Operation = r.operation(v, at) }},
-		{Name: "token-bucket", Required: true, Read: func(v *strictyaml.Node, at string) { out.Rule = r.tokenBucket(v, at) }},
-		{Name: "cost", Read: func(v *strictyaml.Node, at string) {
-			out.DefaultCostTokens, costLine = r.Number(v, at, "tokens"), v.Line
-		}},
+	}
+	fields = append(fields, r.ruleFields(out)...)
+	fields = append(fields, r.costFields(out)...)
+	fields = append(fields, r.conductFields(out)...)
+	if !r.Mapping(node, path, fields) {
+		return out
+	}
+	r.oneRule(node, path)
+	if r.Troubles() > before {
+		return out // what follows needs every field
+	}
+	r.together(out, node, path)
+	return out
+}
+
+// costFields read what an operation costs, and how much of it one limiter may hold.
+func (r reader) costFields(out *tokenleasev1.Policy) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Name: "cost", Read: func(v *strictyaml.Node, at string) { out.DefaultCostTokens = r.Number(v, at, "tokens") }},
 		{Name: "max-cost", Read: func(v *strictyaml.Node, at string) { out.MaxCostTokens = r.positive(v, at) }},
 		{Name: "allow-zero-cost", Read: func(v *strictyaml.Node, at string) { out.AllowZeroCost = r.Boolean(v, at) }},
 		{Name: "max-share", Read: func(v *strictyaml.Node, at string) {
 			out.MaxSharePercent = int32(r.Percent(v, at, 1, tokenleasev1.MaxSharePercent))
 		}},
+		{Name: "hold", Read: func(v *strictyaml.Node, at string) { out.HoldNs = r.hold(v, at) }},
+		{Name: "postpaid", Read: func(v *strictyaml.Node, at string) { out.Postpaid = r.Boolean(v, at) }},
+	}
+}
+
+// conductFields read what is done beside counting.
+func (r reader) conductFields(out *tokenleasev1.Policy) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Name: "shadow", Read: func(v *strictyaml.Node, at string) { out.Shadow = r.Boolean(v, at) }},
+		{Name: "disabled", Read: func(v *strictyaml.Node, at string) { out.Disabled = r.Boolean(v, at) }},
+		{Name: "disabled-because", Read: func(v *strictyaml.Node, at string) {
+			out.DisabledBecause = r.Text(v, at, tokenleasev1.MaxBecauseBytes)
+		}},
 		{Name: "reclaim", Read: func(v *strictyaml.Node, at string) { r.soon(v, at, "proof", "deadline") }},
-		{Name: "on-unavailable", Read: func(v *strictyaml.Node, at string) { r.soon(v, at, "reject", "local") }},
-		{Name: "rolling-window", Refused: laterRule},
-		{Name: "fixed-window", Refused: laterRule},
-		{Name: "concurrency", Refused: laterRule},
-	})
-	if !ok || r.Troubles() > before {
-		return out // what follows needs every field
+		{Name: "on-unavailable", Read: func(v *strictyaml.Node, at string) {
+			if r.Choice(v, at, "reject", "local") == "local" {
+				out.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+			}
+		}},
+		{Name: "local", Read: func(v *strictyaml.Node, at string) { out.Local = r.local(v, at) }},
+	}
+}
+
+// together records which fields of a policy contradict one another.
+func (r reader) together(out *tokenleasev1.Policy, node *strictyaml.Node, path string) {
+	before := r.Troubles()
+	fault := func(field, format string, args ...any) {
+		r.Faultf(strictyaml.LineOf(node, field), strictyaml.Join(path, field), format, args...)
 	}
 	if cost, most := out.GetDefaultCostTokens(), out.GetMaxCostTokens(); most > 0 && cost > most {
-		r.Faultf(costLine, strictyaml.Join(path, "cost"), "%d is above max-cost, which is %d", cost, most)
+		fault("cost", "%d is above max-cost, which is %d", cost, most)
 	} else if cost == 0 && !out.GetAllowZeroCost() {
-		r.Faultf(costLine, strictyaml.Join(path, "cost"), "0 needs allow-zero-cost: true, or want 1 or more")
-	} else if err := out.Validate(); err != nil {
+		fault("cost", "0 needs allow-zero-cost: true, or want 1 or more")
+	}
+	if out.GetPostpaid() && out.GetConcurrency() != nil {
+		fault("postpaid", "slots cannot be postpaid: remove it")
+	}
+	if out.GetLocal() != nil && out.GetConcurrency() != nil {
+		fault("local", "slots have no local allowance, which is spent: remove it, and want on-unavailable: reject")
+	}
+	if out.GetDisabledBecause() != "" && !out.GetDisabled() {
+		fault("disabled-because", "the operation is not disabled: want disabled: true, or remove it")
+	}
+	local := out.GetOnUnavailable() == tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
+	if local && out.GetLocal() == nil {
+		fault("on-unavailable", "local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}")
+	} else if !local && out.GetLocal() != nil {
+		fault("local", "is out of use: want on-unavailable: local, or remove it")
+	}
+	if r.Troubles() > before {
+		return
+	}
+	if err := out.Validate(); err != nil {
 		r.Faultf(node.Line, path, "%v", err) // a rule that is not checked here
 	}
-	return out
 }
 
 // operation reads the name of an operation, which stands once in a file.
@@ -70,23 +119,6 @@ func (r reader) operation(node *strictyaml.Node, path string) string {
 	return name
 }
 
-// tokenBucket reads the rule.
-func (r reader) tokenBucket(node *strictyaml.Node, path string) *tokenleasev1.Policy_TokenBucket {
-	bucket := &tokenleasev1.TokenBucket{}
-	r.Mapping(node, path, []strictyaml.Field{
-		{Name: "capacity", Required: true, Read: func(v *strictyaml.Node, at string) {
-			bucket.CapacityTokens = r.Count(v, at, "tokens", 0, tokenleasev1.MaxCapacityTokens)
-		}},
-		{Name: "refill", Read: func(v *strictyaml.Node, at string) {
-			tokens, interval := r.Rate(v, at, strictyaml.Rate{
-				Name: "refill", Does: "refills", Counted: "tokens", Zero: "a fixed quota", Longest: tokenleasev1.MaxRefillInterval,
-			})
-			bucket.RefillTokens, bucket.RefillIntervalNs = tokens, int64(interval)
-		}},
-	})
-	return &tokenleasev1.Policy_TokenBucket{TokenBucket: bucket}
-}
-
 // positive reads a number of tokens that is not 0.
 func (r reader) positive(node *strictyaml.Node, path string) int64 {
 	before := r.Troubles()
@@ -95,6 +127,16 @@ func (r reader) positive(node *strictyaml.Node, path string) int64 {
 		r.Faultf(node.Line, path, "0 is not a limit: want 1 or more, or leave the field out")
 	}
 	return n
+}
+
+// hold reads how long a reservation lasts, in nanoseconds. The usual time is as if
+// it were left out.
+func (r reader) hold(node *strictyaml.Node, path string) int64 {
+	hold := r.Duration(node, path, tokenleasev1.MinHold, tokenleasev1.MaxHold)
+	if hold == tokenleasev1.DefaultHold {
+		return 0
+	}
+	return int64(hold)
 }
 
 // soon reads a word of which only one is available, another only later.

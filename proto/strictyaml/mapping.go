@@ -84,6 +84,17 @@ func Lookup(node *Node, name string) *Node {
 	return nil
 }
 
+// LineOf is the line in which the name of a field stands, for what is wrong with the
+// field beside others; that of the mapping if it has no such field.
+func LineOf(node *Node, name string) int {
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Kind == yaml.ScalarNode && node.Content[i].Value == name {
+			return node.Content[i].Line
+		}
+	}
+	return node.Line
+}
+
 // Unknown records a word that is none of those known, and which of them was
 // probably meant.
 func (p *Parser) Unknown(line int, path, word string, known []string) {

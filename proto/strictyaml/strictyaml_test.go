@@ -80,6 +80,7 @@ func TestValues(t *testing.T) {
 		{choice, "poisson", "poisson"}, {choice, `"steady"`, "steady"},
 		{name, "abcde", "abcde"}, {name, `"12"`, "12"},
 		{text, "a  b", "a b"}, {text, ">\n  a\n  b\n", "a b"}, {text, "|\n  a\n\n  b\n", "a b"}, {text, "'12'", "12"},
+		{text, `" a  b "`, " a  b "}, {text, "\"a\n  b\"", "a b"}, {text, "' a  b '", "a b"},
 		{list, "[a, b]", "v[0]=a v[1]=b"},
 		{rate, "3 per 2s", "3 per 2s"}, {rate, "120 per 60m", "120 per 1h"},
 	}
@@ -127,6 +128,7 @@ func TestProblems(t *testing.T) {
 		{name, "true", `"true" reads as something else than a name: put it in quotes`},
 		{text, "1.5", `"1.5" reads as something else than text: put it in quotes`},
 		{text, `" "`, "has 0 bytes: want 1 to 20"},
+		{text, `"a\nb"`, `"a\nb" has a control character: remove it`},
 		{text, "[a]", "is a list: want a text"},
 		{list, "[]", "is an empty list: want at least one cat"},
 		{list, "a", `is "a": want a list of cats`},
@@ -167,6 +169,12 @@ func TestLookup(t *testing.T) {
 	}
 	if v := strictyaml.Lookup(top, "c"); v != nil {
 		t.Errorf("c is %+v", v)
+	}
+	if a, b, c := strictyaml.LineOf(top, "a"), strictyaml.LineOf(top, "b"), strictyaml.LineOf(top, "c"); a != 1 || b != 2 || c != 1 {
+		t.Errorf("a, b and c stand in the lines %d, %d and %d, want 1, 2 and that of the top", a, b, c)
+	}
+	if line := strictyaml.LineOf(strictyaml.Lookup(top, "b"), "x"); line != 2 {
+		t.Errorf("a field of a list stands in line %d, want that of the list", line)
 	}
 	if v := strictyaml.Lookup(strictyaml.Lookup(top, "b"), "x"); v != nil {
 		t.Errorf("a list has the field %+v", v)

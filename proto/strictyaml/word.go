@@ -55,13 +55,17 @@ func (p *Parser) Name(node *Node, path string, most int, example string) string 
 }
 
 // Text reads text of at most so many bytes, in any style that YAML has for it.
-// Its lines are joined.
+// Its lines are joined, and blanks between words become one; in double quotes it
+// stands as it is.
 func (p *Parser) Text(node *Node, path string, most int) string {
 	if node.Kind != yaml.ScalarNode || isEmpty(node) {
 		p.WrongKind(node, path, "want a text")
 		return ""
 	}
-	text := strings.Join(strings.Fields(node.Value), " ")
+	text := node.Value
+	if words := strings.Fields(text); node.Style&yaml.DoubleQuotedStyle == 0 || len(words) == 0 {
+		text = strings.Join(words, " ")
+	}
 	switch {
 	case isPlain(node) && node.ShortTag() != "!!str":
 		p.Faultf(node.Line, path, "%s reads as something else than text: put it in quotes", Quote(node.Value))

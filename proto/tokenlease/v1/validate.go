@@ -91,10 +91,13 @@ func faultf(field, format string, args ...any) *FieldError {
 
 // checkLength holds a text to a range of bytes.
 func checkLength(field, value string, least, most int) *FieldError {
-	if len(value) < least || len(value) > most {
-		return faultf(field, "must have %d to %d bytes, has %d", least, most, len(value))
+	switch {
+	case len(value) >= least && len(value) <= most:
+		return nil
+	case least == most:
+		return faultf(field, "must have %d bytes, has %d", least, len(value))
 	}
-	return nil
+	return faultf(field, "must have %d to %d bytes, has %d", least, most, len(value))
 }
 
 // checkText holds a text to a range of bytes of UTF-8 without control
@@ -156,12 +159,18 @@ func checkName(field, value string, most int) *FieldError {
 // checkGrantID holds a grant ID to 1 to MaxGrantIDBytes printable ASCII
 // characters without spaces. Whether such a grant exists is the ledger's word.
 func checkGrantID(value string) *FieldError {
-	if e := checkLength("grant_id", value, 1, MaxGrantIDBytes); e != nil {
+	return checkPrintable("grant_id", value, MaxGrantIDBytes)
+}
+
+// checkPrintable holds a text to 1 to most printable ASCII characters without
+// spaces.
+func checkPrintable(field, value string, most int) *FieldError {
+	if e := checkLength(field, value, 1, most); e != nil {
 		return e
 	}
 	for i := 0; i < len(value); i++ {
 		if c := value[i]; c <= ' ' || c >= 0x7f {
-			return faultf("grant_id", "must be printable ASCII without spaces, has %q at byte %d", c, i)
+			return faultf(field, "must be printable ASCII without spaces, has %q at byte %d", c, i)
 		}
 	}
 	return nil

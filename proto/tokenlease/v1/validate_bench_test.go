@@ -12,6 +12,7 @@ func BenchmarkValidate(b *testing.B) {
 		in   validator
 	}{
 		{"check", &CheckRequest{Key: validKey(), CostTokens: proto.Int64(5)}},
+		{"check of 16 budgets", manyParts(MaxCheckParts)},
 		{"sync of 2 reports", syncWith(func(*SyncRequest) {})},
 		{"sync of 1000 reports", manyReports(MaxSyncBudgets)},
 	}

@@ -122,14 +122,14 @@ func (m *BudgetReport) fault() *FieldError {
 	if e := checkNotNegative("need_tokens", m.GetNeedTokens()); e != nil {
 		return e
 	}
-	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens()); e != nil {
+	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens(), m.GetHeldTokens()); e != nil {
 		return e
 	}
 	if m.GetGrantId() != "" {
 		return checkGrantID(m.GetGrantId())
 	}
-	if m.GetSpentTokens() != 0 || m.GetReturnedTokens() != 0 {
-		return faultf("grant_id", "must be set where spent_tokens or returned_tokens is not 0")
+	if m.GetSpentTokens() != 0 || m.GetReturnedTokens() != 0 || m.GetHeldTokens() != 0 {
+		return faultf("grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0")
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (m *GrantAccount) fault() *FieldError {
 	if e := checkGrantID(m.GetGrantId()); e != nil {
 		return e
 	}
-	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens()); e != nil {
+	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens(), m.GetHeldTokens()); e != nil {
 		return e
 	}
 	if m.GetKey() == nil {
@@ -172,17 +172,23 @@ func grantsFault(field string, grants []*GrantAccount, most int) *FieldError {
 	return nil
 }
 
-// countersFault checks the cumulative counters of a grant. Together they are at
-// most what was issued, so their sum fits as well.
-func countersFault(spent, returned int64) *FieldError {
+// countersFault checks the cumulative counters of a grant, and what of it is held.
+// Together they are at most what was issued, so their sum fits as well.
+func countersFault(spent, returned, held int64) *FieldError {
 	if e := checkNotNegative("spent_tokens", spent); e != nil {
 		return e
 	}
 	if e := checkNotNegative("returned_tokens", returned); e != nil {
 		return e
 	}
+	if e := checkNotNegative("held_tokens", held); e != nil {
+		return e
+	}
 	if returned > math.MaxInt64-spent {
 		return faultf("returned_tokens", "must fit in 64 bits together with spent_tokens, %d, is %d", spent, returned)
+	}
+	if held > math.MaxInt64-spent-returned {
+		return faultf("held_tokens", "must fit in 64 bits together with spent_tokens and returned_tokens, %d, is %d", spent+returned, held)
 	}
 	return nil
 }

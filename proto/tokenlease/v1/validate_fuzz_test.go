@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -78,15 +79,46 @@ func requireModel(t *testing.T, m validator) {
 		seen := map[[2]string]bool{}
 		for _, b := range sync.GetBudgets() {
 			key := [2]string{b.GetKey().GetAccount(), b.GetKey().GetOperation()}
-			if seen[key] || b.GetSpentTokens() < 0 || b.GetReturnedTokens() < 0 || b.GetSpentTokens()+b.GetReturnedTokens() < 0 {
+			if seen[key] || b.GetSpentTokens() < 0 || b.GetReturnedTokens() < 0 || b.GetHeldTokens() < 0 ||
+				b.GetSpentTokens()+b.GetReturnedTokens() < 0 || b.GetSpentTokens()+b.GetReturnedTokens()+b.GetHeldTokens() < 0 {
 				t.Fatalf("accepted %v", sync)
 			}
 			seen[key] = true
 		}
 	}
-	if p, ok := m.(*Policy); ok {
-		if p.GetDefaultCostTokens() < 1 && !p.GetAllowZeroCost() || p.GetTokenBucket().GetCapacityTokens() < 0 {
-			t.Fatalf("accepted %v", p)
+	if check, ok := m.(*CheckRequest); ok {
+		keys := map[[2]string]bool{{check.GetKey().GetAccount(), check.GetKey().GetOperation()}: true}
+		for _, p := range check.GetAlso() {
+			keys[[2]string{p.GetKey().GetAccount(), p.GetKey().GetOperation()}] = true
 		}
+		if len(keys) != 1+len(check.GetAlso()) || len(keys) > 16 || strings.ContainsAny(check.GetDecisionId(), " \x7f\n") {
+			t.Fatalf("accepted %v", check)
+		}
+	}
+	if p, ok := m.(*Policy); ok {
+		requirePolicyModel(t, p)
+	}
+}
+
+// requirePolicyModel is requireModel for policies. An unknown time zone would
+// panic where periods are made.
+func requirePolicyModel(t *testing.T, p *Policy) {
+	t.Helper()
+	rules := 0
+	for _, set := range []bool{p.GetTokenBucket() != nil, p.GetFixedWindow() != nil, p.GetRollingWindow() != nil, p.GetConcurrency() != nil} {
+		if set {
+			rules++
+		}
+	}
+	least := min(p.GetTokenBucket().GetCapacityTokens(), p.GetFixedWindow().GetLimitTokens(), p.GetRollingWindow().GetLimitTokens(), p.GetConcurrency().GetSlots())
+	switch {
+	case rules != 1, least < 0, p.GetDefaultCostTokens() < 1 && !p.GetAllowZeroCost(),
+		p.GetRollingWindow() != nil && p.GetRollingWindow().GetWindowNs() < 1, p.GetHoldNs() < 0,
+		(p.GetLocal() != nil) != (p.GetOnUnavailable() == Unavailability_UNAVAILABILITY_LOCAL),
+		!p.GetDisabled() && p.GetDisabledBecause() != "":
+		t.Fatalf("accepted %v", p)
+	}
+	if _, err := time.LoadLocation(p.GetFixedWindow().GetTimeZone()); err != nil {
+		t.Fatalf("accepted %v: %v", p, err)
 	}
 }
