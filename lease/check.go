@@ -28,6 +28,8 @@ func (l *Ledger) Check() error {
 		return fmt.Errorf("%v: more is reserved than any capacity allows", l)
 	case l.Available > 0 && (l.Available > l.Rule.Capacity || reserved > l.Rule.Capacity-l.Available):
 		return fmt.Errorf("%v: available and reserved exceed the capacity", l)
+	case l.Past < 0 || l.PastFor < 0:
+		return fmt.Errorf("%v: remembers others until %d, for %v", l, int64(l.Past), l.PastFor)
 	case l.Used < 0 || l.Began < 0:
 		return fmt.Errorf("%v: used %d since %d", l, l.Used, l.Began)
 	}
@@ -60,16 +62,31 @@ func (l *Ledger) checkCounted(reserved int64) error {
 	case l.Remainder != 0 || l.Cut != 0:
 		return fmt.Errorf("a %s has a fraction of %d and a cut of %d", l.Rule.Kind, l.Remainder, l.Cut)
 	}
-	last := l.Updated
-	for _, r := range l.Recovering {
-		if r.At <= last || r.Tokens < 1 {
-			return fmt.Errorf("a release of %d at %d follows one at %d", r.Tokens, int64(r.At), int64(last))
-		}
-		last = r.At
+	if err := l.checkReleases(); err != nil {
+		return err
 	}
 	counted := l.Counted()
-	if free := max(0, l.Rule.Capacity-min(l.Rule.Capacity, plus(reserved, counted))); l.Available != free {
+	switch sum := plus(reserved, counted); {
+	case sum > MaxCapacity: // no grant and no change of kind can have led there
+		return fmt.Errorf("%d are out and %d count, more than any capacity allows", reserved, counted)
+	case l.Available != max(0, l.Rule.Capacity-sum):
 		return fmt.Errorf("%d are available where %d are out and %d count", l.Available, reserved, counted)
+	}
+	return nil
+}
+
+// checkReleases checks that what counts in a rolling window stops to do so in order,
+// and not later than a spend of now could ask for.
+func (l *Ledger) checkReleases() error {
+	last := l.Updated
+	for _, r := range l.Recovering {
+		switch {
+		case r.At <= last || r.Tokens < 1:
+			return fmt.Errorf("a release of %d at %d follows one at %d", r.Tokens, int64(r.At), int64(last))
+		case r.At.Sub(l.Updated) >= l.Rule.Window+l.Rule.releaseStep():
+			return fmt.Errorf("a release of %d at %d is too late for a window of %v", r.Tokens, int64(r.At), l.Rule.Window)
+		}
+		last = r.At
 	}
 	return nil
 }
@@ -85,6 +102,9 @@ func (l *Ledger) checkGrants() error {
 		if i > 0 && l.Grants[i-1].ID.Compare(g.ID) >= 0 {
 			return fmt.Errorf("grants %v and %v are out of order", l.Grants[i-1].ID, g.ID)
 		}
+		if g.Kept {
+			continue // one that its holder has ended, beside which it may have another
+		}
 		if other, twice := seen[g.Of()]; twice {
 			return fmt.Errorf("grants %v and %v are both of %v epoch %d", other, g.ID, g.Holder, g.Epoch)
 		}
@@ -95,7 +115,9 @@ func (l *Ledger) checkGrants() error {
 
 // CheckStep says which rule a transition from before, which has passed Check, to
 // after has broken: counters and time only grow, a policy version does not go
-// back or change its terms, and credit rises by refill alone.
+// back or change its terms, a bucket's credit rises by refill alone, and what counts
+// in a window goes on to do so. A step may be of several transitions at one time of
+// the ledger, as in one commit.
 func CheckStep(before, after *Ledger) error {
 	if err := after.Check(); err != nil {
 		return err
@@ -103,6 +125,8 @@ func CheckStep(before, after *Ledger) error {
 	switch {
 	case after.Key != before.Key:
 		return fmt.Errorf("%v: was another budget, %v", after, before)
+	case after.Past < before.Past || after.PastFor < before.PastFor:
+		return fmt.Errorf("%v: forgets other kinds at %d, not %d", after, int64(after.Past), int64(before.Past))
 	case after.Updated < before.Updated || after.Rule.Version < before.Rule.Version:
 		return fmt.Errorf("%v: time or version went back from %v", after, before)
 	case after.Rule.Version == before.Rule.Version && after.Rule != before.Rule:
@@ -114,7 +138,7 @@ func CheckStep(before, after *Ledger) error {
 			continue
 		}
 		if is.Holder != was.Holder || is.Epoch != was.Epoch || is.Opened != was.Opened ||
-			is.Issued < was.Issued || is.Spent < was.Spent || is.Returned < was.Returned || is.Sequence < was.Sequence {
+			is.Issued < was.Issued || is.Spent < was.Spent || is.Returned < was.Returned || is.Sequence < was.Sequence || was.Kept && !is.Kept {
 			return fmt.Errorf("%v: grant %v went back from %+v to %+v", after, was.ID, was, *is)
 		}
 	}
@@ -177,45 +201,92 @@ func checkCredit(before, after *Ledger) error {
 	return nil
 }
 
-// checkStillCounted checks that what counted before does so after, for as long, and
-// so does what the grants of after have settled since.
+// checkStillCounted checks, where a kind other than a bucket is before or after,
+// that what is out and what counts has risen by no more than there was room for, and
+// that what counted before does so after, for as long, and so does what was settled.
 func checkStillCounted(before, after *Ledger) error {
-	var settled int64
-	for _, is := range after.Grants {
-		if was := before.Grant(is.ID); was != nil {
-			settled = plus(settled, is.Spent-was.Spent)
-		}
+	had, has := plus(before.Reserved(), before.Counted()), plus(after.Reserved(), after.Counted())
+	if has > max(had, before.Rule.Capacity, after.Rule.Capacity) {
+		return fmt.Errorf("%v: %d are out or count, beyond the capacity, where %d were, from %v", after, has, had, before)
 	}
+	issued, settled := since(before, after)
 	switch {
 	case before.Rule.Kind != after.Rule.Kind:
-		if after.Rule.Kind != Concurrency && after.Available > 0 {
-			return fmt.Errorf("%v: another kind starts with %d available, from %v", after, after.Available, before)
-		}
+		return checkConverted(before, after, issued, settled)
 	case after.Rule.Kind == RollingWindow:
-		longer := after.Rule.Window - before.Rule.Window
-		for _, r := range before.Recovering {
-			r.At = r.At.Add(longer)
-			if r.At <= after.Updated {
-				continue
-			}
-			had, has := before.countedFrom(r.At.Add(-longer)), after.countedFrom(r.At)
-			if r.At <= after.Updated.Add(after.Rule.Window) {
-				had = plus(had, settled)
-			}
-			if has < had {
-				return fmt.Errorf("%v: %d of %d tokens that count until %d were forgotten, from %v", after, had-has, had, int64(r.At), before)
-			}
-		}
-		if has := after.countedFrom(after.Updated.Add(after.Rule.Window)); has < settled {
-			return fmt.Errorf("%v: %d were settled, %d of them count for a window, from %v", after, settled, has, before)
-		}
+		return checkRolling(before, after, settled)
 	case after.Rule.Kind == FixedWindow:
-		if turned := after.Began > before.Began && before.Began > 0; !turned && after.Used < plus(before.Used, settled) {
-			return fmt.Errorf("%v: %d used and %d settled became %d used, from %v", after, before.Used, settled, after.Used, before)
+		return checkPeriod(before, after, settled)
+	}
+	return nil
+}
+
+// since is what the grants of after have been issued, and have settled, since before.
+func since(before, after *Ledger) (issued, settled int64) {
+	for _, is := range after.Grants {
+		var was Grant
+		if known := before.Grant(is.ID); known != nil {
+			was = *known
 		}
-		if after.Began < before.Began && after.Rule.Version == before.Rule.Version {
-			return fmt.Errorf("%v: a period that began at %d went back to %d", after, before.Began, after.Began)
+		issued, settled = plus(issued, is.Issued-was.Issued), plus(settled, is.Spent-was.Spent)
+	}
+	return issued, settled
+}
+
+// checkConverted checks that a rule of another kind has started with nothing but what
+// has come back in the same step: what was out or issued, and is neither out nor settled.
+func checkConverted(before, after *Ledger, issued, settled int64) error {
+	if after.Rule.Kind == Concurrency {
+		return nil // slots start free
+	}
+	if back := plus(before.Reserved(), issued) - settled - after.Reserved(); after.Available > back {
+		return fmt.Errorf("%v: another kind starts with %d available where %d have come back, from %v", after, after.Available, back, before)
+	}
+	if whole := after.countedFrom(after.Updated.Add(after.Rule.Window)); after.Rule.Kind == RollingWindow && whole < after.Counted() {
+		return fmt.Errorf("%v: another kind starts with %d of %d that count for a window, from %v", after, whole, after.Counted(), before)
+	}
+	return nil
+}
+
+// checkRolling checks a rolling window. Under another version, what still counted does
+// so for as much longer as the window is, but for no more than a whole one.
+func checkRolling(before, after *Ledger, settled int64) error {
+	longer, latest := after.Rule.Window-before.Rule.Window, after.Updated.Add(after.Rule.Window)
+	for _, r := range before.Recovering {
+		until := r.At
+		if before.Rule.Version != after.Rule.Version {
+			until = min(r.At.Add(longer), latest)
 		}
+		if min(r.At, until) <= after.Updated {
+			continue // it has left the window, or would have left the one before
+		}
+		had, has := before.countedFrom(r.At), after.countedFrom(until)
+		if until <= latest {
+			had = plus(had, settled)
+		}
+		if has < had {
+			return fmt.Errorf("%v: %d of %d tokens that count until %d were forgotten, from %v", after, had-has, had, int64(until), before)
+		}
+	}
+	if has := after.countedFrom(latest); has < settled {
+		return fmt.Errorf("%v: %d were settled, %d of them count for a window, from %v", after, settled, has, before)
+	}
+	return nil
+}
+
+// checkPeriod checks a fixed window. What is settled counts in the period that after
+// is in, since a window is told of its period before anything else. Another period,
+// or other bounds of it, may have begun within the step, before they were installed.
+func checkPeriod(before, after *Ledger, settled int64) error {
+	used := plus(before.Used, settled)
+	if after.Began != before.Began || after.Rule.Period != before.Rule.Period || after.Rule.Zone != before.Rule.Zone {
+		used = settled
+	}
+	switch {
+	case after.Used < used:
+		return fmt.Errorf("%v: %d used and %d settled became %d used, from %v", after, before.Used, settled, after.Used, before)
+	case after.Began < before.Began && after.Rule.Version == before.Rule.Version:
+		return fmt.Errorf("%v: a period that began at %d went back to %d", after, before.Began, after.Began)
 	}
 	return nil
 }

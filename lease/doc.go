@@ -58,7 +58,7 @@
 // attestation and a journal's account move tokens from reserved to counted; a
 // release lowers counted. So at most L are spent in (t-W, t]. (Ledger time is never
 // faster than real time, so W of ledger time is at least W.) Releases are kept in a
-// bounded list, and are moved to later times alone ([Release]).
+// bounded list, for which some are put off, and none is put forward ([Release]).
 //
 // # Why no period of a fixed window admits more than its limit
 //
@@ -75,14 +75,15 @@
 // A slot that is in use is outstanding: it is never spent. A holder gives a slot
 // to other work, or back, only after its work has ended or its time is over. After
 // a crash the slots that were drawn stay reserved until it is attested that their
-// work has ended.
+// work has ended. Work that another kind of rule has admitted holds no slot.
 //
 // # Changes of policy
 //
 // Between numbers of one kind, what is out and what counts is kept. What a higher
 // limit of a window or of slots leaves is available at once, since what was spent is
 // remembered exactly; a bucket remembers it as room, which only refill may fill. A
-// rule of another kind starts as if all that is not out had just been spent.
+// rule of another kind starts as if all that is not out had just been spent; slots,
+// which are not spent, start free but for what is out.
 //
 // # After a restore
 //
@@ -102,9 +103,11 @@
 // Each transition takes the ledger time now, first advances the ledger to it
 // under the rule and the reserved credit that held until then, and then applies
 // itself. (Else a report that frees room would let the time before it earn
-// credit for that room.) A now before the last one earns nothing and moves
+// credit for that room.) Whoever applies an account has read now after it came. (Else
+// it would be settled at a time before that at which its last token was spent, and
+// come back so much too early.) A now before the last one earns nothing and moves
 // nothing. A transition that returns an error has changed nothing but, at the
-// most, the clock and the refill that is due anyway.
+// most, the clock and the refill or the releases that are due anyway.
 //
 // # Concurrency
 //

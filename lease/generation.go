@@ -46,8 +46,14 @@ func NewUnknown(key Key, rule Rule, now Time, generation, shard uint32) Ledger {
 // NewSpent is a budget whose earlier life is over and counts as spent at now:
 // NewUnknown after its attestation. It has what refill earns, or what windows let
 // go, from now on. Slots are free: their work has ended.
+//
+// The history that was lost may have had a larger limit than the copy, and spent all
+// of that. So in a window as much counts as any limit can be: a limit that is raised
+// before it has ended finds nothing free.
 func NewSpent(key Key, rule Rule, now Time) Ledger {
 	l := Ledger{Key: key, Updated: now}
 	l.convert(rule)
+	l.settle(MaxCapacity - rule.Capacity)
+	l.clamp()
 	return l
 }

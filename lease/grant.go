@@ -16,7 +16,10 @@ type Grant struct {
 	Spent    int64  // of these, known to be spent
 	Returned int64  // of these, given back
 	Sequence uint64 // the newest request of the holder that was applied to it
-	Opened   Time
+	// Kept says that its holder has ended it, and that what is outstanding are slots
+	// which work may still hold. Nothing is granted under it any more.
+	Kept   bool
+	Opened Time
 }
 
 // GrantHolder is who a grant is of: one epoch of one holder.

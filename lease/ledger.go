@@ -40,6 +40,10 @@ type Ledger struct {
 	Used  int64
 	Began int64
 	ends  Time // when that period is expected to end; 0: not known
+	// Past is until when rules of other kinds that there were before would remember
+	// what was spent, and PastFor for how long they do: see convert.
+	Past    Time
+	PastFor time.Duration
 }
 
 // NewLedger is a full budget with nothing out. That is also what a budget
@@ -82,9 +86,12 @@ func (l *Ledger) room() int64 {
 }
 
 // Full says that the budget is as if it had never been used: only then may its
-// record be dropped.
+// record be dropped. A fixed window's record also says which period it is in: who
+// drops that has to tell periods by the latest wall clock that was ever read, or one
+// that is set back leads into a period that was entered before (see Turn).
 func (l *Ledger) Full() bool {
-	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0 && l.Counted() == 0
+	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0 && l.Counted() == 0 &&
+		l.Updated >= l.Past
 }
 
 // Advance brings the ledger to now: refill fills the room that there was since
@@ -236,7 +243,7 @@ func (l *Ledger) Close(now Time, id GrantID, spent, returned int64) error {
 func (l *Ledger) CloseHeld(now Time, id GrantID, spent, returned, held int64) error {
 	slots := l.Rule.Kind == Concurrency
 	if !slots {
-		spent, held = plus(spent, held), 0
+		spent, held = plus(max(0, spent), max(0, held)), 0
 	}
 	if err := l.Account(now, id, spent, returned); err != nil {
 		return err
@@ -259,15 +266,16 @@ func (l *Ledger) CloseProven(now Time, id GrantID, drawn int64) error {
 		return ErrGone
 	}
 	l.Advance(now)
+	used := min(max(g.Spent, drawn), g.Issued-g.Returned)
 	if l.Rule.Kind == Concurrency {
-		if !l.keep(id, min(drawn, g.Issued-g.Returned)-g.Spent) {
+		if !l.keep(id, used-g.Spent) {
 			l.end(id, true)
 		}
 		return nil
 	}
 	before := g.Spent
-	g.Spent = min(max(g.Spent, drawn), g.Issued-g.Returned)
-	l.settle(g.Spent - before)
+	g.Spent = used
+	l.settle(used - before)
 	l.end(id, true)
 	return nil
 }
@@ -339,11 +347,11 @@ func (l *Ledger) Grant(id GrantID) *Grant {
 	return nil
 }
 
-// Live is the grant of the holder epoch, or nil. It is valid until the next
-// transition.
+// Live is the grant of the holder epoch that it has not ended, or nil. It is valid
+// until the next transition.
 func (l *Ledger) Live(holder Holder, epoch uint64) *Grant {
 	for i := range l.Grants {
-		if g := &l.Grants[i]; g.Holder == holder && g.Epoch == epoch {
+		if g := &l.Grants[i]; g.Holder == holder && g.Epoch == epoch && !g.Kept {
 			return g
 		}
 	}

@@ -1,14 +1,18 @@
 package lease_test
 
 import (
+	"maps"
 	"math/big"
+	"slices"
 
 	"github.com/tokenlease/tokenlease/lease"
 )
 
 // model is a budget written the simplest way, as an oracle for the ledger: what
 // is free is one exact fraction, refill is continuous, and everything is cut to
-// the room. It knows grants by ID and nothing of holders.
+// the room. What counts in a rolling window is told for each instant at which it
+// stops to count; there is no bound on how many those are. It knows grants by ID and
+// nothing of holders.
 type model struct {
 	rule   lease.Rule
 	now    lease.Time
@@ -17,6 +21,9 @@ type model struct {
 	// lacks is what was settled as spent and is not refilled, whatever the
 	// capacity: a bucket of any capacity is full when it is 0.
 	lacks *big.Rat
+	until map[lease.Time]int64 // of a rolling window: what counts until then
+	used  int64                // of a fixed window
+	began int64                // likewise, its period; 0: not told yet
 }
 
 type modelGrant struct{ issued, spent, returned int64 }
@@ -24,7 +31,7 @@ type modelGrant struct{ issued, spent, returned int64 }
 func (g modelGrant) out() int64 { return g.issued - g.spent - g.returned }
 
 func newModel(rule lease.Rule) *model {
-	return &model{rule: rule, free: whole(rule.Capacity), grants: map[lease.GrantID]*modelGrant{}, lacks: new(big.Rat)}
+	return &model{rule: rule, free: whole(rule.Capacity), grants: map[lease.GrantID]*modelGrant{}, lacks: new(big.Rat), until: map[lease.Time]int64{}}
 }
 
 func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
@@ -40,8 +47,13 @@ func (m *model) out() int64 {
 	return sum
 }
 
-// cut limits what is free to the room beside what is out.
+// cut limits what is free to the room beside what is out. All of the room is free
+// where nothing is refilled.
 func (m *model) cut() {
+	if m.rule.Kind != lease.TokenBucket {
+		m.free = whole(max(0, m.rule.Capacity-m.out()-m.counted()))
+		return
+	}
 	room := whole(max(0, m.rule.Capacity-m.out()))
 	if m.free.Cmp(room) > 0 {
 		m.free = room
@@ -57,7 +69,35 @@ func earned(rate lease.Rate, ns int64) *big.Rat {
 	return e.Mul(e, whole(ns))
 }
 
+func (m *model) counted() int64 {
+	sum := m.used
+	for _, tokens := range m.until {
+		sum += tokens
+	}
+	return sum
+}
+
+// settle takes over tokens that are known to be spent.
+func (m *model) settle(tokens int64) {
+	switch m.rule.Kind {
+	case lease.TokenBucket:
+		m.lacks.Add(m.lacks, whole(tokens))
+	case lease.FixedWindow:
+		m.used += tokens
+	case lease.RollingWindow:
+		if tokens > 0 {
+			m.until[m.now.Add(m.rule.Window)] += tokens
+		}
+	case lease.Concurrency:
+	}
+}
+
 func (m *model) advance(now lease.Time) {
+	if now > m.now && m.rule.Kind != lease.TokenBucket {
+		m.now = now
+		maps.DeleteFunc(m.until, func(at lease.Time, _ int64) bool { return at <= now })
+		m.cut()
+	}
 	if now > m.now {
 		refill := earned(m.rule.Refill, int64(now-m.now))
 		m.free.Add(m.free, refill)
@@ -69,9 +109,54 @@ func (m *model) advance(now lease.Time) {
 	}
 }
 
+// turn tells in which period now lies.
+func (m *model) turn(now lease.Time, began int64) {
+	if m.rule.Kind != lease.FixedWindow {
+		return
+	}
+	m.advance(now)
+	if m.began > 0 && began > m.began {
+		m.used = 0
+	}
+	m.began = max(m.began, began)
+	m.cut()
+}
+
+// convert installs a rule of another kind: all that is not out was spent now.
+func (m *model) convert(rule lease.Rule) {
+	m.rule, m.free, m.lacks, m.used, m.began = rule, new(big.Rat), new(big.Rat), 0, 0
+	clear(m.until)
+	m.settle(max(0, rule.Capacity-m.out()))
+	m.cut()
+}
+
+// adjust installs other numbers of a window, or of slots.
+func (m *model) adjust(rule lease.Rule) {
+	longer, was := rule.Window-m.rule.Window, m.until
+	m.until = map[lease.Time]int64{}
+	for at, tokens := range was {
+		if at = min(at.Add(longer), m.now.Add(rule.Window)); at > m.now {
+			m.until[at] += tokens
+		}
+	}
+	if rule.Period != m.rule.Period || rule.Zone != m.rule.Zone {
+		m.began = 0
+	}
+	m.rule = rule
+	m.cut()
+}
+
 // install may round the fraction down to what the new interval can express.
 func (m *model) install(now lease.Time, rule lease.Rule) {
 	m.advance(now)
+	switch {
+	case rule.Kind != m.rule.Kind:
+		m.convert(rule)
+		return
+	case rule.Kind != lease.TokenBucket:
+		m.adjust(rule)
+		return
+	}
 	m.rule = rule
 	unit := whole(1)
 	if rule.Refill.Tokens > 0 {
@@ -103,7 +188,7 @@ func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64)
 	}
 	*g = next
 	m.free.Add(m.free, whole(g.returned-was.returned))
-	m.lacks.Add(m.lacks, whole(g.spent-was.spent))
+	m.settle(g.spent - was.spent)
 	m.cut()
 	return true
 }
@@ -111,14 +196,28 @@ func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64)
 // end drops a grant of which so much was never spent.
 func (m *model) end(now lease.Time, id lease.GrantID, unspent int64) {
 	m.advance(now)
-	m.lacks.Add(m.lacks, whole(m.grants[id].out()-unspent))
+	m.settle(m.grants[id].out() - unspent)
 	delete(m.grants, id)
 	m.free.Add(m.free, whole(unspent))
 	m.cut()
 }
 
+// keep leaves a grant of slots with held in use, and drops one without any.
+func (m *model) keep(now lease.Time, id lease.GrantID, held int64) {
+	m.advance(now)
+	g := m.grants[id]
+	held = max(0, min(held, g.out()))
+	g.returned += g.out() - held
+	if held == 0 {
+		delete(m.grants, id)
+	}
+	m.cut()
+}
+
 // full says that all is free and nothing is out.
-func (m *model) full() bool { return len(m.grants) == 0 && m.free.Cmp(whole(m.rule.Capacity)) == 0 }
+func (m *model) full() bool {
+	return len(m.grants) == 0 && m.free.Cmp(whole(m.rule.Capacity)) == 0 && m.counted() == 0
+}
 
 // agrees says whether the ledger is in the model's state, fraction included.
 func (m *model) agrees(l *lease.Ledger) bool {
@@ -128,5 +227,15 @@ func (m *model) agrees(l *lease.Ledger) bool {
 	}
 	return l.Available == floor(m.free) && l.Reserved() == m.out() &&
 		fraction.Add(fraction, whole(l.Available)).Cmp(m.free) == 0 &&
+		slices.Equal(l.Recovering, m.releases()) && l.Used == m.used && l.Began == m.began &&
 		len(l.Grants) == len(m.grants) && l.Updated == m.now && l.Rule == m.rule
+}
+
+// releases is what counts in a rolling window, in order.
+func (m *model) releases() []lease.Release {
+	var all []lease.Release
+	for _, at := range slices.Sorted(maps.Keys(m.until)) {
+		all = append(all, lease.Release{At: at, Tokens: m.until[at]})
+	}
+	return all
 }

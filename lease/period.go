@@ -35,37 +35,72 @@ func (p Period) usual() time.Duration {
 }
 
 // Bounds is the period that at lies in, by the clock of its location: start <= at
-// < end. Hours and minutes are counted from the local clock's last full one, so one
-// that is repeated when clocks are set back is a period of its own. Where clocks
-// are set forward at midnight, a day begins when the local clock goes on.
+// < end. It is the same for all times of a period, and the end of one period is the
+// start of the next. p is one of the periods.
+//
+// Days, weeks and months begin when the local clock first shows their first date:
+// where clocks are set forward at midnight, when the local clock goes on; where they
+// are set back across midnight, a day is not entered a second time. Hours and minutes
+// are those that the local clock shows, so an hour that is repeated when clocks are
+// set back is a period of its own, and where they are set by a part of an hour, or
+// within one, the hours beside that are shorter.
 func (p Period) Bounds(at time.Time) (start, end time.Time) {
+	if p == Minute || p == Hour {
+		return within(at, p.usual())
+	}
 	year, month, day := at.Date()
-	midnight := func(year int, month time.Month, day int) time.Time {
-		return time.Date(year, month, day, 0, 0, 0, 0, at.Location())
+	begin := func(n int) time.Time { // of the n-th period after the one of at's date
+		switch p {
+		case Week:
+			monday := day - (int(at.Weekday())+6)%7
+			return midnight(year, month, monday+7*n, at.Location())
+		case Month:
+			return midnight(year, month+time.Month(n), 1, at.Location())
+		case Minute, Hour, Day:
+		}
+		return midnight(year, month, day+n, at.Location())
 	}
-	switch p {
-	case Minute:
-		start = at.Add(-past(at, time.Minute))
-		return start, start.Add(time.Minute)
-	case Hour:
-		start = at.Add(-past(at, time.Hour))
-		return start, start.Add(time.Hour)
-	case Day:
-		start, end = midnight(year, month, day), midnight(year, month, day+1)
-	case Week:
-		monday := day - (int(at.Weekday())+6)%7
-		start, end = midnight(year, month, monday), midnight(year, month, monday+7)
-	case Month:
-		start, end = midnight(year, month, 1), midnight(year, month+1, 1)
-	}
-	// Where midnight does not exist, Date gives a time beside the gap.
-	if start.After(at) {
-		start = at
-	}
-	if !end.After(at) {
-		end = at.Add(1)
+	start, end = begin(0), begin(1)
+	if !end.After(at) { // the local date has gone back
+		start, end = end, begin(2)
 	}
 	return start, end
+}
+
+// within is the hour or the minute that at lies in, cut where clocks are set.
+func within(at time.Time, unit time.Duration) (start, end time.Time) {
+	start = at.Add(-past(at, unit))
+	end = start.Add(unit)
+	began, ends := at.ZoneBounds()
+	if began.After(start) {
+		start = began
+	}
+	if !ends.IsZero() && ends.Before(end) {
+		end = ends
+	}
+	return start, end
+}
+
+// midnight is the first instant at which the local clock shows the date, or a later
+// one where that date, or its beginning, is skipped.
+func midnight(year int, month time.Month, day int, zone *time.Location) time.Time {
+	t := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	began, ends := t.ZoneBounds()
+	_, offset := t.Zone()
+	shown := t.Add(time.Duration(offset) * time.Second) // as if it were UTC
+	switch wanted := time.Date(year, month, day, 0, 0, 0, 0, time.UTC); {
+	case shown.Before(wanted): // midnight is skipped, and Date gives a time on either side
+		return ends
+	case shown.After(wanted):
+		return began
+	case !began.IsZero(): // midnight may be shown twice, and Date gives either
+		_, before := began.Add(-1).Zone()
+		first := t.Add(time.Duration(offset-before) * time.Second)
+		if first.Before(began) {
+			return first
+		}
+	}
+	return t
 }
 
 // past is the time since the local clock's last full unit, an hour or a minute.

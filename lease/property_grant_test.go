@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"errors"
+	"math"
 
 	"pgregory.net/rapid"
 
@@ -18,7 +19,7 @@ func (w *world) late(t *rapid.T, op string, id lease.GrantID) {
 	case "account":
 		err = w.ledger.Account(w.now, id, 1, 1)
 	case "close":
-		err = w.ledger.Close(w.now, id, 0, 0)
+		err = w.ledger.CloseHeld(w.now, id, 0, 0, 1)
 	case "proven":
 		err = w.ledger.CloseProven(w.now, id, 0)
 	case "attest":
@@ -50,19 +51,16 @@ func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
 			w.deliver(t, msg)
 		}
 	case "close":
-		spent, returned := counter.Draw(t, "spent"), counter.Draw(t, "returned")
-		fits := m.account(now, id, spent, returned)
-		if err := l.Close(now, id, spent, returned); !fits {
-			wantAbove(t, err)
-			return
-		} else {
-			want(t, err, nil)
-		}
-		m.end(now, id, g.out())
+		w.close(t, id, counter.Draw(t, "spent"), counter.Draw(t, "returned"), max(0, counter.Draw(t, "held")))
 	case "proven":
 		drawn := counter.Draw(t, "drawn")
 		want(t, l.CloseProven(now, id, drawn), nil)
-		m.end(now, id, g.issued-g.returned-min(max(g.spent, drawn), g.issued-g.returned))
+		used := min(max(g.spent, drawn), g.issued-g.returned)
+		if m.rule.Kind == lease.Concurrency {
+			m.keep(now, id, used-g.spent)
+			return
+		}
+		m.end(now, id, g.issued-g.returned-used)
 	case "attest":
 		counted, err := l.Attest(now, id)
 		want(t, err, nil)
@@ -71,6 +69,29 @@ func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
 		}
 		m.end(now, id, 0)
 	}
+}
+
+// close ends a grant of which held was given to work.
+func (w *world) close(t *rapid.T, id lease.GrantID, spent, returned, held int64) {
+	if rapid.Bool().Draw(t, "nothing is held") {
+		held = 0
+	}
+	m, counted := w.model, spent
+	if m.rule.Kind != lease.Concurrency && held > 0 { // sums beyond an int64 are above all that is issued
+		counted = min(max(0, spent), math.MaxInt64-held) + held
+	}
+	fits := m.account(w.now, id, counted, returned)
+	err := w.ledger.CloseHeld(w.now, id, spent, returned, held)
+	if !fits {
+		wantAbove(t, err)
+		return
+	}
+	want(t, err, nil)
+	if m.rule.Kind == lease.Concurrency {
+		m.keep(w.now, id, held)
+		return
+	}
+	m.end(w.now, id, m.grants[id].out())
 }
 
 // deliver hands a message over, now or again or long after.

@@ -12,14 +12,16 @@ import (
 )
 
 // Any transitions in any order, with messages that are lost, repeated, late and
-// out of order: the ledger keeps every invariant and agrees with the model to
-// the fraction of a token.
+// out of order, under policies of every kind that follow one another: the ledger
+// keeps every invariant and agrees with the model to the fraction of a token. In the
+// end, with all settled, it is full again.
 func TestLedgerAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(drawRule(t, 1))
 		for range rapid.SampledFrom([]int{5, 20, 60, 150}).Draw(t, "steps") {
 			w.step(t)
 		}
+		w.end(t)
 	})
 }
 
@@ -30,6 +32,7 @@ type world struct {
 	now    lease.Time
 	ids    uint64 // grants ever opened
 	mail   []message
+	period int64 // in which the wall clock was last
 }
 
 // message is a holder's cumulative counters.
@@ -42,18 +45,36 @@ func newWorld(rule lease.Rule) *world {
 	return &world{ledger: newLedger(rule), model: newModel(rule)}
 }
 
+// tickLength is what the times of windows are multiples of: so fewer of them lie in
+// a window than are kept exactly.
+const tickLength = 100 * time.Millisecond
+
 func drawRule(t *rapid.T, version int64) lease.Rule {
-	rule := rated(version,
-		rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 1, lease.MaxCapacity})).Draw(t, "capacity"),
-		lease.Rate{
-			Tokens:   rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 65_535, math.MaxInt64})).Draw(t, "refill"),
-			Interval: rapid.SampledFrom([]time.Duration{1, 3, 1000, time.Second, time.Minute, lease.MaxInterval}).Draw(t, "interval"),
-		})
-	if rule.Refill.Tokens == 0 && rapid.Bool().Draw(t, "no interval") {
-		rule.Refill.Interval = 0
+	rule := lease.Rule{Version: version, MaxSharePercent: rapid.SampledFrom([]int32{100, 50, 1}).Draw(t, "share")}
+	rule.Capacity = rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 1, lease.MaxCapacity})).Draw(t, "capacity")
+	rule.Kind = rapid.SampledFrom([]lease.Kind{lease.TokenBucket, lease.TokenBucket, lease.RollingWindow, lease.FixedWindow, lease.Concurrency}).Draw(t, "kind")
+	switch rule.Kind {
+	case lease.TokenBucket:
+		rule.Refill = drawRefill(t)
+	case lease.RollingWindow:
+		rule.Window = time.Duration(rapid.Int64Range(1, 25).Draw(t, "window")) * tickLength
+	case lease.FixedWindow:
+		rule.Period = rapid.SampledFrom([]lease.Period{lease.Minute, lease.Month}).Draw(t, "period")
+		rule.Zone = rapid.SampledFrom([]string{"UTC", "Europe/Berlin"}).Draw(t, "zone")
+	case lease.Concurrency:
 	}
-	rule.MaxSharePercent = rapid.SampledFrom([]int32{100, 50, 1}).Draw(t, "share")
 	return rule
+}
+
+func drawRefill(t *rapid.T) lease.Rate {
+	rate := lease.Rate{
+		Tokens:   rapid.OneOf(rapid.Int64Range(0, 60), rapid.SampledFrom([]int64{0, 65_535, math.MaxInt64})).Draw(t, "refill"),
+		Interval: rapid.SampledFrom([]time.Duration{1, 3, 1000, time.Second, time.Minute, lease.MaxInterval}).Draw(t, "interval"),
+	}
+	if rate.Tokens == 0 && rapid.Bool().Draw(t, "no interval") {
+		rate.Interval = 0
+	}
+	return rate
 }
 
 func (w *world) step(t *rapid.T) {
@@ -61,23 +82,28 @@ func (w *world) step(t *rapid.T) {
 	w.tick(t)
 	op := rapid.SampledFrom([]string{
 		"advance", "open", "open", "top up", "top up", "account", "account", "account", "repeat", "repeat",
-		"close", "proven", "attest", "install", "query",
+		"close", "proven", "attest", "install", "query", "turn",
 	}).Draw(t, "op")
 	w.apply(t, op)
 	if err := lease.CheckStep(&before, &w.ledger); err != nil {
 		t.Fatalf("%s: %v", op, err)
 	}
-	if w.ledger.Full() && w.model.lacks.Sign() > 0 {
+	if w.ledger.Rule.Kind == lease.TokenBucket && w.ledger.Full() && w.model.lacks.Sign() > 0 {
 		t.Fatalf("%s: %v is full, and %v of what was spent is not refilled", op, &w.ledger, w.model.lacks)
 	}
 	if !w.model.agrees(&w.ledger) {
-		t.Fatalf("%s: %v\n%v where the model has %v free and %d out at %d",
-			op, &before, &w.ledger, w.model.free, w.model.out(), w.model.now)
+		t.Fatalf("%s: %v\n%v, %v and %d used where the model has %v free, %d out, %v and %d used at %d", op, &before,
+			&w.ledger, w.ledger.Recovering, w.ledger.Used, w.model.free, w.model.out(), w.model.releases(), w.model.used, w.model.now)
 	}
 }
 
 // tick moves the caller's now, mostly forth.
 func (w *world) tick(t *rapid.T) {
+	if w.ledger.Rule.Kind == lease.RollingWindow {
+		by := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(-10, 30)).Draw(t, "ticks")
+		w.now = max(0, w.now+lease.Time(by)*lease.Time(tickLength))
+		return
+	}
 	interval := int64(max(1, w.ledger.Rule.Refill.Interval))
 	by := rapid.OneOf(
 		rapid.Just[int64](0), rapid.Int64Range(0, 3), rapid.Int64Range(0, min(interval, int64(time.Hour))),
@@ -98,6 +124,10 @@ func (w *world) apply(t *rapid.T, op string) {
 		w.install(t)
 	case "query":
 		w.query(t)
+	case "turn": // mostly on, at times by a wall clock that was set back
+		w.period = max(1, w.period+rapid.SampledFrom([]int64{0, 0, 1, 1, 2, -1, -3}).Draw(t, "periods"))
+		l.Turn(now, w.period, time.Minute)
+		m.turn(now, w.period)
 	case "repeat":
 		if len(w.mail) > 0 {
 			w.deliver(t, rapid.SampledFrom(w.mail).Draw(t, "old message"))
@@ -116,7 +146,7 @@ func (w *world) open(t *rapid.T) {
 	l, m, now := &w.ledger, w.model, w.now
 	holder := rapid.SampledFrom([]lease.Holder{eu, us, ap}).Draw(t, "holder")
 	epoch := rapid.Uint64Range(1, 3).Draw(t, "epoch")
-	live := slices.ContainsFunc(l.Grants, func(g lease.Grant) bool { return g.Holder == holder && g.Epoch == epoch })
+	live := slices.ContainsFunc(l.Grants, func(g lease.Grant) bool { return g.Holder == holder && g.Epoch == epoch && !g.Kept })
 	tokens, fits := w.amount(t, holder)
 	err := l.Open(now, grantID(w.ids+1), holder, epoch, tokens)
 	switch {
@@ -178,24 +208,65 @@ func (w *world) query(t *rapid.T) {
 	wait, ok := l.Retry(w.now, tokens)
 	// What is promised holds if all that is out is spent now, to the nanosecond.
 	ideal := l.Clone()
-	ideal.Grants = nil
+	for _, g := range l.Grants {
+		if _, err := ideal.Attest(w.now, g.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.promised(t, &ideal, tokens, wait, ok)
+	if l.Full() && !w.model.full() || !l.Full() && w.model.full() && l.Cut == 0 && l.Updated >= l.Past {
+		t.Fatalf("full is %v for %v", l.Full(), l)
+	}
+}
+
+// promised checks the guidance for tokens of the ledger, which has nothing out.
+func (w *world) promised(t *rapid.T, ideal *lease.Ledger, tokens int64, wait time.Duration, ok bool) {
 	due := w.now.Add(wait)
-	switch {
+	switch kind := ideal.Rule.Kind; {
+	case kind == lease.FixedWindow || kind == lease.Concurrency:
+		if ok && wait == 0 && ideal.Available < tokens || tokens > ideal.Rule.ShareCap() && ok {
+			t.Fatalf("%d can be had at once of %v", tokens, ideal)
+		}
 	case ok && wait > 0:
 		if ideal.Advance(due - 1); ideal.Available >= tokens {
-			t.Fatalf("a wait of %v for %d of %v is too long", wait, tokens, l)
+			t.Fatalf("a wait of %v for %d of %v is too long", wait, tokens, ideal)
 		}
 		fallthrough
 	case ok:
 		if ideal.Advance(due); ideal.Available < tokens {
-			t.Fatalf("a wait of %v for %d of %v is too short", wait, tokens, l)
+			t.Fatalf("a wait of %v for %d of %v is too short", wait, tokens, ideal)
 		}
-	case tokens <= l.Rule.ShareCap():
+	case tokens <= ideal.Rule.ShareCap():
 		if ideal.Advance(math.MaxInt64); ideal.Available >= tokens {
-			t.Fatalf("no wait for %d of %v", tokens, l)
+			t.Fatalf("no wait for %d of %v", tokens, ideal)
 		}
 	}
-	if l.Full() && !w.model.full() || !l.Full() && w.model.full() && l.Cut == 0 {
-		t.Fatalf("full is %v for %v", l.Full(), l)
+}
+
+// end settles all that is out and lets time pass: nothing is lost for ever, unless
+// nothing is refilled.
+func (w *world) end(t *rapid.T) {
+	l := &w.ledger
+	for _, g := range slices.Clone(l.Grants) {
+		if _, err := l.Attest(w.now, g.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch l.Rule.Kind {
+	case lease.RollingWindow:
+		l.Advance(l.Updated.Add(l.Rule.Window))
+	case lease.FixedWindow:
+		l.Turn(w.now, l.Began+1, time.Minute) // which may be the first that it is told
+		l.Turn(w.now, l.Began+1, time.Minute)
+	case lease.TokenBucket:
+		wait, ok := l.Rule.FullAfter()
+		if !ok || l.Rule.Refill.Tokens == 0 || l.Cut > 0 {
+			return
+		}
+		l.Advance(l.Updated.Add(wait))
+	case lease.Concurrency:
+	}
+	if !fullAtLast(l) {
+		t.Fatalf("not full in the end: %v, %v and %d used", l, l.Recovering, l.Used)
 	}
 }

@@ -245,8 +245,9 @@ func (r *regions) crash(h *region) error {
 // send puts a message to the broker in the mail, from where it may arrive at
 // once, and again. A late one may find the grant gone.
 func (r *regions) send(deliver func(now lease.Time) error) error {
+	sent := lease.Time(r.now - r.lag) // the broker's clock is read after the message has come
 	message := func() error {
-		now := r.ledgerTime()
+		now := max(sent, r.ledgerTime())
 		if r.fault == roomEarlier {
 			defer r.ledger.Advance(now)
 			now = 0

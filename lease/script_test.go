@@ -3,6 +3,7 @@ package lease_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +69,18 @@ func account(id uint64, spent, returned int64) act {
 
 func closeGrant(id uint64, spent, returned int64) act {
 	return func(l *lease.Ledger, now lease.Time) error { return l.Close(now, grantID(id), spent, returned) }
+}
+
+func closeHeld(id uint64, spent, returned, held int64) act {
+	return func(l *lease.Ledger, now lease.Time) error {
+		return l.CloseHeld(now, grantID(id), spent, returned, held)
+	}
+}
+
+// turn tells a fixed window that a period began at that instant of the wall clock,
+// in milliseconds, and has left to go.
+func turn(began int64, left time.Duration) act {
+	return func(l *lease.Ledger, now lease.Time) error { l.Turn(now, began, left); return nil }
 }
 
 func closeProven(id uint64, drawn int64) act {
@@ -159,5 +172,6 @@ func same(a, b lease.Ledger) bool {
 		}
 	}
 	return a.Key == b.Key && a.Rule == b.Rule && a.Updated == b.Updated &&
-		a.Available == b.Available && a.Remainder == b.Remainder && a.Cut == b.Cut && a.CutFor == b.CutFor
+		a.Available == b.Available && a.Remainder == b.Remainder && a.Cut == b.Cut && a.CutFor == b.CutFor &&
+		slices.Equal(a.Recovering, b.Recovering) && a.Used == b.Used && a.Began == b.Began
 }

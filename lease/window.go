@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -21,13 +22,15 @@ type Release struct {
 	Tokens int64 `json:"tokens"`
 }
 
-// The releases of a window are kept exactly until there are more than maxReleases.
-// Then each is moved up to the next multiple of the window's releaseSteps-th part,
-// and those that meet are one. What was moved stays where it is, so no token comes
-// back later than by one such part, and none earlier.
+// A window keeps up to exactReleases exactly. Those that come on top are put on
+// multiples of the window's releaseSteps-th part, of which 34 at the most lie ahead
+// (the newest is less than a window and one such part away). So there are never more
+// than maxReleases, and no token comes back later than by one such part, and none
+// earlier. What was put somewhere stays there: guidance that was given from it holds.
 const (
-	maxReleases  = 64
-	releaseSteps = 32
+	exactReleases = 30
+	releaseSteps  = 32
+	maxReleases   = exactReleases + releaseSteps + 2
 )
 
 // Counted is the spent tokens that still take room. It is 0 in a bucket, whose
@@ -51,43 +54,43 @@ func (l *Ledger) settle(tokens int64) {
 	if tokens == 0 {
 		return
 	}
+	l.remember()
 	switch l.Rule.Kind {
 	case RollingWindow:
-		l.retain(Release{At: l.Updated.Add(l.Rule.Window), Tokens: tokens})
+		l.retain(l.Updated.Add(l.Rule.Window), tokens)
 	case FixedWindow:
 		l.Used = plus(l.Used, tokens)
 	case TokenBucket, Concurrency:
 	}
 }
 
-// retain adds a release, which is not before any that is there.
-func (l *Ledger) retain(r Release) {
-	if last := len(l.Recovering) - 1; last >= 0 && l.Recovering[last].At >= r.At {
-		l.Recovering[last].Tokens = plus(l.Recovering[last].Tokens, r.Tokens)
+// retain adds tokens that stop to count at a time which is not before any that was
+// given before.
+func (l *Ledger) retain(at Time, tokens int64) {
+	at = l.place(at)
+	if last := len(l.Recovering) - 1; last >= 0 && l.Recovering[last].At == at {
+		l.Recovering[last].Tokens = plus(l.Recovering[last].Tokens, tokens)
 		return
 	}
-	l.Recovering = append(l.Recovering, r)
-	if len(l.Recovering) > maxReleases {
-		l.coarsen()
-	}
+	l.Recovering = append(l.Recovering, Release{At: at, Tokens: tokens})
 }
 
-// coarsen moves every release up to a multiple of a part of the window.
-func (l *Ledger) coarsen() {
-	step := Time(max(1, l.Rule.Window/releaseSteps))
-	coarse := l.Recovering[:0]
-	for _, r := range l.Recovering {
-		if over := r.At % step; over > 0 {
-			r.At = r.At.Add(step.Sub(over))
+// place is the time, at the earliest at, at which what is added now stops to count.
+func (l *Ledger) place(at Time) Time {
+	n := len(l.Recovering)
+	if n >= exactReleases {
+		if over := at % Time(l.Rule.releaseStep()); over > 0 {
+			at = at.Add(l.Rule.releaseStep() - time.Duration(over))
 		}
-		if last := len(coarse) - 1; last >= 0 && coarse[last].At == r.At {
-			coarse[last].Tokens = plus(coarse[last].Tokens, r.Tokens)
-			continue
-		}
-		coarse = append(coarse, r)
 	}
-	l.Recovering = coarse
+	if n > 0 { // one that was put on a multiple before may be ahead
+		at = max(at, l.Recovering[n-1].At)
+	}
+	return at
 }
+
+// releaseStep is the part of the window by which a release may be late.
+func (r Rule) releaseStep() time.Duration { return max(1, r.Window/releaseSteps) }
 
 // release lets go what a rolling window has left behind: an interval (t-W, t]
 // does not have its beginning in it, so a token comes back at its time exactly.
@@ -114,14 +117,16 @@ func (l *Ledger) afterReleases(tokens int64) (wait time.Duration) {
 			return r.At.Sub(l.Updated)
 		}
 	}
-	return l.Rule.Window
+	return l.place(l.Updated.Add(l.Rule.Window)).Sub(l.Updated)
 }
 
 // Turn tells a fixed window in which period now lies: it began at began, in
 // milliseconds since 1970, and has left to go. In another period than before
 // nothing counts but what is out. Periods are not entered twice: one that began
-// before the one that was told last changes nothing, whatever the wall clock does.
-// Ledgers of other kinds are left alone.
+// before the one that was told last changes nothing, whatever the wall clock does,
+// but that nobody knows any more when the one that was told last ends. A clock that
+// stands before 1970 is wrong; all its periods are one. Ledgers of other kinds are
+// left alone.
 //
 // Whoever owns fixed windows tells them before any other transition; wall clocks
 // decide where periods lie, and nothing else.
@@ -130,13 +135,15 @@ func (l *Ledger) Turn(now Time, began int64, left time.Duration) {
 		return
 	}
 	l.Advance(now)
+	began = max(1, began) // 0 says that nothing is known yet
 	switch {
 	case l.Began == 0: // what is used counts in the period in which that was decided
 		l.Began = began
 	case began > l.Began:
 		l.Began, l.Used = began, 0
 	case began < l.Began:
-		return // a clock was set back: the period lasts until that time has come again
+		l.ends = 0 // a clock was set back: the period lasts until that time has come again
+		return
 	}
 	l.ends = l.Updated.Add(max(1, left))
 	l.derive()
@@ -145,31 +152,72 @@ func (l *Ledger) Turn(now Time, began int64, left time.Duration) {
 // adjust installs other numbers of the same kind, other than a bucket's. What is
 // out and what counts is kept. In a longer window what counts does so for longer;
 // what has left the shorter one is forgotten, so a longer window holds for windows
-// that begin after the change (contract C8). Another period or zone takes over
-// what the period before has used.
+// that begin after the change (contract C8). Nothing counts for more than a whole
+// window from now, since nothing is spent later than now: else what a long window
+// has put off would be held up under a short one by a part of the long. Another
+// period or zone takes over what the period before has used.
 func (l *Ledger) adjust(rule Rule) {
-	longer := rule.Window - l.Rule.Window
-	for i := range l.Recovering {
-		l.Recovering[i].At = l.Recovering[i].At.Add(longer)
-	}
+	longer, latest := rule.Window-l.Rule.Window, l.Updated.Add(rule.Window)
+	were := l.Recovering
+	l.Recovering = nil
 	if rule.Period != l.Rule.Period || rule.Zone != l.Rule.Zone {
 		l.Began, l.ends = 0, 0
 	}
 	l.Rule = rule
-	l.release()
+	for _, r := range were {
+		if at := min(r.At.Add(longer), latest); at > l.Updated {
+			l.retain(at, r.Tokens)
+		}
+	}
+	l.derive()
 }
 
 // convert installs a rule of another kind. What was spent under the one before
 // cannot be told in its terms, so it starts as if all that is not out had been
 // spent at this moment: a bucket empty, a window full of what counts. Slots start
-// free but for what is out, since none of them was ever given to work.
+// free but for what is out, since work that other kinds have admitted holds none:
+// it is not known whether it goes on, and the slots hold for work that begins under
+// them.
+//
+// The kind may change back before the rule of before would have forgotten what was
+// spent under it. So a record is not dropped until then, however full the rules in
+// between find it.
 func (l *Ledger) convert(rule Rule) {
+	l.PastFor = max(l.PastFor, l.memory())
+	l.remember()
 	l.Rule = rule
 	l.Available, l.Remainder, l.Cut, l.CutFor = 0, 0, 0, 0
 	l.Recovering, l.Used, l.Began, l.ends = nil, 0, 0, 0
 	l.settle(max(0, rule.Capacity-l.Reserved()))
-	if rule.Kind != TokenBucket {
-		l.derive()
+	if rule.Kind == TokenBucket {
+		l.recut(max(0, l.lack())) // more than the capacity may be out, and be spent yet
+		return
+	}
+	l.derive()
+}
+
+// memory is for how long the rule in force remembers what is spent now, from above;
+// of slots, which are not spent, not at all.
+func (l *Ledger) memory() time.Duration {
+	switch l.Rule.Kind {
+	case TokenBucket:
+		if wait, ok := l.Rule.Refill.wait(plus(l.Rule.Capacity, l.Cut), 0); ok {
+			return wait
+		}
+		return math.MaxInt64
+	case RollingWindow:
+		return l.Rule.Window + l.Rule.releaseStep()
+	case FixedWindow:
+		return l.Rule.Period.usual() + l.Rule.Period.usual()/10 // no period is longer
+	case Concurrency:
+	}
+	return 0
+}
+
+// remember puts off the time until which the record is kept for the rules of before.
+func (l *Ledger) remember() {
+	if l.PastFor > 0 {
+		l.Past = max(l.Past, l.Updated.Add(l.PastFor))
 	}
 }
 
@@ -178,7 +226,7 @@ func (l *Ledger) convert(rule Rule) {
 func (l *Ledger) keep(id GrantID, held int64) bool {
 	g := l.Grant(id)
 	held = max(0, min(held, g.Outstanding()))
-	g.Returned = g.Issued - g.Spent - held
+	g.Returned, g.Kept = g.Issued-g.Spent-held, true
 	l.clamp()
 	return held > 0
 }
