@@ -964,7 +964,10 @@ type Grant struct {
 	// opened_ledger_ns is when it was opened, by ledger time of its shard.
 	OpenedLedgerNs int64 `protobuf:"varint,10,opt,name=opened_ledger_ns,json=openedLedgerNs,proto3" json:"opened_ledger_ns,omitempty"`
 	// opened_unix_ms is the same by the broker's wall clock.
-	OpenedUnixMs  int64 `protobuf:"varint,11,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
+	OpenedUnixMs int64 `protobuf:"varint,11,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
+	// kept says that its holder has ended it, and that what is outstanding are slots
+	// which work may still hold.
+	Kept          bool `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1074,6 +1077,13 @@ func (x *Grant) GetOpenedUnixMs() int64 {
 		return x.OpenedUnixMs
 	}
 	return 0
+}
+
+func (x *Grant) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 // Budget is the state of one budget at one revision of the store.
@@ -1395,7 +1405,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\bdisabled\x18\x11 \x01(\bR\bdisabled\x12)\n" +
 	"\x10disabled_because\x18\x12 \x01(\tR\x0fdisabledBecause\x123\n" +
 	"\x05local\x18\x13 \x01(\v2\x1d.tokenlease.v1.LocalAllowanceR\x05localB\x06\n" +
-	"\x04rule\"\xba\x03\n" +
+	"\x04rule\"\xce\x03\n" +
 	"\x05Grant\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x120\n" +
 	"\x06budget\x18\x02 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x06budget\x12-\n" +
@@ -1408,7 +1418,8 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x05state\x18\t \x01(\x0e2\x19.tokenlease.v1.GrantStateR\x05state\x12(\n" +
 	"\x10opened_ledger_ns\x18\n" +
 	" \x01(\x03R\x0eopenedLedgerNs\x12$\n" +
-	"\x0eopened_unix_ms\x18\v \x01(\x03R\fopenedUnixMs\"\xba\x03\n" +
+	"\x0eopened_unix_ms\x18\v \x01(\x03R\fopenedUnixMs\x12\x12\n" +
+	"\x04kept\x18\f \x01(\bR\x04kept\"\xba\x03\n" +
 	"\x06Budget\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12-\n" +
 	"\x06policy\x18\x02 \x01(\v2\x15.tokenlease.v1.PolicyR\x06policy\x12)\n" +
