@@ -169,9 +169,12 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	wall := max(v.b.cfg.Clock.Now().UnixMilli(), head.CommittedUnixMs)
 	now := lease.Time(head.ClockNs).Add(time.Duration(wall-head.CommittedUnixMs) * time.Millisecond)
 	l := r.Bare()
-	v.calendar.Turn(&l, l.Updated, wall, v.b.cfg.Logger)
+	v.calendar.Turn(&l, l.Updated, wall, 0, v.b.cfg.Logger)
 	l.Advance(now)
 	budget.AvailableTokens, budget.RecoveringTokens = l.Available, l.Counted()
+	if budget.GetRecoveringTokens() == lease.MaxCapacity {
+		budget.RecoveringTokens = l.Rule.Capacity // all, however much it is: see lease.NewSpent
+	}
 	return budget, nil
 }
 

@@ -104,6 +104,8 @@ type Budget struct {
 	Recovering  []lease.Release `json:"recovering,omitempty"`    // of a rolling window: spent, and still counted
 	Used        int64           `json:"used,omitempty"`          // of a fixed window: spent in its period
 	BeganUnixMs int64           `json:"began_unix_ms,omitempty"` // when that period began
+	PastNs      int64           `json:"past_ns,omitempty"`       // until when rules of other kinds would remember what was spent
+	PastForNs   int64           `json:"past_for_ns,omitempty"`
 }
 
 // Grant is one grant.
@@ -119,6 +121,7 @@ type Grant struct {
 	Returned     int64  `json:"returned"`
 	Sequence     uint64 `json:"sequence"`
 	OpenedNs     int64  `json:"opened_ns"`
+	Kept         bool   `json:"kept,omitempty"` // ended by its holder; what is outstanding are slots in use
 	OpenedUnixMs int64  `json:"opened_unix_ms"` // by the broker\'s wall clock, for display
 }
 
@@ -163,7 +166,7 @@ func FromLedger(l *lease.Ledger) Budget {
 		Account: l.Key.Account, Operation: l.Key.Operation, Rule: l.Rule,
 		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Reserved: l.Reserved(),
 		Cut: l.Cut, CutForNs: int64(l.CutFor),
-		Recovering: l.Recovering, Used: l.Used, BeganUnixMs: l.Began,
+		Recovering: l.Recovering, Used: l.Used, BeganUnixMs: l.Began, PastNs: int64(l.Past), PastForNs: int64(l.PastFor),
 	}
 	for _, g := range l.Grants {
 		b.Grants = append(b.Grants, GrantPath(g.Holder, g.Epoch, g.ID))
@@ -177,7 +180,7 @@ func FromGrant(key lease.Key, g lease.Grant, openedUnixMs int64) Grant {
 		ID: g.ID.String(), Account: key.Account, Operation: key.Operation,
 		Region: g.Holder.Region, Instance: g.Holder.Instance, Epoch: g.Epoch,
 		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence,
-		OpenedNs: int64(g.Opened), OpenedUnixMs: openedUnixMs,
+		OpenedNs: int64(g.Opened), OpenedUnixMs: openedUnixMs, Kept: g.Kept,
 	}
 }
 
@@ -189,7 +192,7 @@ func (g Grant) Grant() (lease.Grant, error) {
 	}
 	return lease.Grant{
 		ID: id, Holder: lease.Holder{Region: g.Region, Instance: g.Instance}, Epoch: g.Epoch,
-		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs),
+		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs), Kept: g.Kept,
 	}, nil
 }
 
@@ -200,7 +203,7 @@ func (b Budget) Bare() lease.Ledger {
 		Key: lease.Key{Account: b.Account, Operation: b.Operation}, Rule: b.Rule,
 		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder,
 		Cut: b.Cut, CutFor: time.Duration(b.CutForNs),
-		Recovering: b.Recovering, Used: b.Used, Began: b.BeganUnixMs,
+		Recovering: b.Recovering, Used: b.Used, Began: b.BeganUnixMs, Past: lease.Time(b.PastNs), PastFor: time.Duration(b.PastForNs),
 		Grants: []lease.Grant{{Issued: b.Reserved}},
 	}
 }

@@ -21,6 +21,7 @@ type accounting struct {
 	answer  *pb.AccountAnswer
 	started bool
 	done    bool
+	kept    bool // a grant stays, since work may hold slots of it
 	pager   pager
 	at      int // next grant of the page
 }
@@ -132,7 +133,9 @@ func (j *syncJob) account(s *Shard, b *batch, a *accounting) bool {
 		return false
 	}
 	a.answer.Applied = a.answer.Evidence == pb.Evidence_EVIDENCE_UNSPECIFIED
-	if a.answer.Applied && !a.account.GetPartial() && f.Forget(epoch) {
+	// Where slots stay reserved, an older copy of the journal may still come and know
+	// nothing of them.
+	if a.answer.Applied && !a.account.GetPartial() && !a.kept && f.Forget(epoch) {
 		b.touchFence(f)
 	}
 	return true
@@ -217,7 +220,12 @@ func (j *syncJob) endGrant(s *Shard, b *batch, e *entry, a *accounting, r record
 	if g == nil {
 		return // ended since the page was read
 	}
+	if g.Kept && named == nil {
+		a.kept = true // an earlier part, or an earlier account, has named it: its slots may be in use
+		return
+	}
 	was := *g
+	s.current(e, b)
 	if a.account.GetSource() == pb.AccountSource_ACCOUNT_SOURCE_JOURNAL {
 		err = e.ledger.CloseProven(s.now, id, named.GetSpentTokens())
 	} else {
@@ -228,6 +236,7 @@ func (j *syncJob) endGrant(s *Shard, b *batch, e *entry, a *accounting, r record
 		return
 	}
 	s.closed(b, e, was)
+	a.kept = a.kept || e.ledger.Grant(id) != nil
 	e.forgetDemand(j.holder, a.account.GetEpoch())
 	s.wake(e)
 }

@@ -93,7 +93,9 @@ func (s *Shard) claims(e *entry) []claim {
 	for i := range e.ledger.Grants {
 		g := &e.ledger.Grants[i]
 		held[g.Holder] += g.Outstanding()
-		out[g.Of()] = g.Outstanding()
+		if !g.Kept {
+			out[g.Of()] = g.Outstanding()
+		}
 	}
 	claims := make([]claim, 0, len(e.demands))
 	pool := e.ledger.Available
@@ -106,9 +108,13 @@ func (s *Shard) claims(e *entry) []claim {
 	}
 	slices.SortStableFunc(claims, func(a, b claim) int { return cmp.Compare(a.starved(), b.starved()) })
 	wants := make([]lease.Demand, len(claims))
+	short := slices.ContainsFunc(claims, func(c claim) bool { return c.need > c.out })
 	for i, c := range claims {
 		limit := e.ledger.Rule.ShareCap() - held[c.holder] + c.out
 		wants[i] = lease.Demand{Want: c.want, Need: c.need, Limit: limit, Weight: 1}
+		if short && c.idle(now) {
+			wants[i].Want = 0
+		}
 	}
 	for i, level := range lease.Share(pool, wants) {
 		claims[i].level = level
@@ -122,6 +128,14 @@ func (s *Shard) left(e *entry, c claim) bool {
 	return c.out == 0 && c.need > 0 && s.moment.Mono-c.heard >= recallPatience &&
 		!slices.ContainsFunc(s.parked, func(j *syncJob) bool { return j.holder == c.holder && j.asks(e.key) })
 }
+
+// idleAfter is how long a holder that has nobody waiting may be silent before what it
+// wants is only what it once wanted: one that spends is heard every second.
+const idleAfter = 1500 * time.Millisecond
+
+// idle says that the holder does not use the budget now. What it holds, or would
+// like to, is for those who go short.
+func (d *demand) idle(now time.Duration) bool { return d.need == 0 && now-d.heard >= idleAfter }
 
 // starved orders demands: those that go short first, the longest first.
 func (d *demand) starved() time.Duration {

@@ -113,6 +113,7 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 		return
 	}
 	s.startClock(m, stored)
+	s.warnOfClocks()
 	s.state = serving
 	s.enterEra()
 }
@@ -305,7 +306,7 @@ func (s *Shard) assemble(e *entry) error {
 		}
 	}
 	for _, g := range l.Grants {
-		if !s.fence(g.Holder).Fences(g.Epoch) {
+		if !s.fence(g.Holder).Fences(g.Epoch) && !g.Kept {
 			d := e.demand(g.Holder, g.Epoch)
 			d.want, d.heard = g.Outstanding(), s.moment.Mono
 		}

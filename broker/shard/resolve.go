@@ -100,6 +100,7 @@ func (j *resolveJob) attest(s *Shard, b *batch, e *entry, g lease.Grant) {
 		return
 	}
 	s.raise(f, max(g.Epoch+1, j.reg.Serves()), b)
+	s.current(e, b)
 	counted, err := e.ledger.Attest(s.now, g.ID)
 	if err != nil {
 		j.err = err

@@ -125,7 +125,7 @@ func (s *Shard) fullWithout(operation string) bool {
 func (s *Shard) template(operation string) *lease.Ledger {
 	template := s.templates[operation]
 	if template != nil {
-		s.calendar.Turn(template, s.now, s.wall, s.log)
+		s.calendar.Turn(template, s.now, s.wall, s.behindWall(), s.log)
 	}
 	return template
 }

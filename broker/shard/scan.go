@@ -76,7 +76,7 @@ func (s *Shard) filled(b record.Budget) bool {
 	if err != nil {
 		return false
 	}
-	s.calendar.Turn(&l, s.now, s.wall, s.log)
+	s.calendar.Turn(&l, s.now, s.wall, s.behindWall(), s.log)
 	l.Advance(s.now)
 	return l.Full()
 }

@@ -215,10 +215,14 @@ func (j *syncJob) runCloses(s *Shard, b *batch) bool {
 func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.CloseAnswer, error) {
 	answer := &pb.CloseAnswer{GrantId: c.GetGrantId()}
 	g, err := j.own(e, c.GetGrantId())
-	if err != nil || g == nil {
+	if err != nil || g == nil || g.Kept { // kept: it has been closed, and its slots are nobody's to free by a close
 		return answer, err
 	}
 	was := *g
+	s.current(e, b)
+	// A holder that lives closes a grant with slots in use only when it was told, perhaps
+	// late, that there are none any more. Where the rule is one of slots again by now,
+	// they stay reserved, beside whatever grant the epoch opens next.
 	if err := e.ledger.CloseHeld(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens(), c.GetHeldTokens()); err != nil {
 		answer.Evidence = s.evidence(err)
 		return answer, nil
@@ -227,6 +231,14 @@ func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.C
 	e.forgetDemand(j.holder, j.req.GetEpoch())
 	s.wake(e)
 	return answer, nil
+}
+
+// current brings a budget to the policy in force before its grants are ended: under a
+// rule of before, slots that are in use could count as spent, and be free.
+func (s *Shard) current(e *entry, b *batch) {
+	if pol, ruled := s.policies[e.key.Operation]; ruled && e.exists {
+		s.install(e, pol, b)
+	}
 }
 
 // closed marks a grant that its holder has closed as ended, or as changed where
