@@ -41,7 +41,7 @@ func (sh *shardState) accounts() []*account {
 // wire is the closed grant in the form of requests.
 func (c *closing) wire() *pb.GrantAccount {
 	return &pb.GrantAccount{
-		GrantId: c.id, SpentTokens: c.spent, ReturnedTokens: c.returned,
+		GrantId: c.id, SpentTokens: c.spent, ReturnedTokens: c.returned, HeldTokens: c.held,
 		Key: &pb.BudgetKey{Account: c.key.Account, Operation: c.key.Operation},
 	}
 }
@@ -92,18 +92,28 @@ func (m *Manager) end() {
 		}
 		m.stopBudget(k.budget)
 	}
+	var slots int64
 	for _, sh := range m.shards {
 		if !sh.contacted {
 			continue
 		}
+		for _, c := range slices.Concat(sh.closing, sh.kept) {
+			slots += c.held
+		}
 		sh.account = &account{epoch: m.cfg.Epoch, source: pb.AccountSource_ACCOUNT_SOURCE_HOLDER}
 		for _, c := range sh.closing {
+			sh.account.grants = append(sh.account.grants, c.wire())
+		}
+		for _, c := range sh.kept {
 			sh.account.grants = append(sh.account.grants, c.wire())
 		}
 		for _, id := range slices.Sorted(maps.Keys(sh.refused)) {
 			sh.account.grants = append(sh.account.grants, sh.refused[id].wire())
 		}
 		sh.closing, sh.waiting, sh.tellNow = nil, [queues][]*keyState{}, false
+	}
+	if slots > 0 {
+		m.log.Warn("work still holds slots of this limiter at its end: they stay reserved; once that work has ended, say so with `tokenlease grants resolve`", "slots", slots)
 	}
 }
 
@@ -127,6 +137,7 @@ func (m *Manager) confirmAccounts(f *flight, resp *pb.SyncResponse) {
 			a.grants = a.grants[a.sent:]
 		case resp.Accounts[i].GetApplied():
 			a.done, a.grants = true, nil
+			f.shard.nextList = 0 // what is still listed are slots that work may hold
 		case resp.Accounts[i].GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED:
 			a.refused = true
 			m.stats.Evidence++
@@ -168,13 +179,19 @@ func (m *Manager) finished() []uint64 {
 }
 
 // warnOfOrphan tells once of a grant of an earlier epoch that no journal here
-// accounts for.
+// accounts for, or whose slots may still be in use.
 func (m *Manager) warnOfOrphan(sh *shardState, g *pb.Grant) {
-	accounted := slices.ContainsFunc(sh.past, func(a *account) bool { return a.epoch == g.GetEpoch() && !a.refused })
-	if accounted || m.warned[g.GetGrantId()] || len(m.warned) >= maxWarned {
+	at := slices.IndexFunc(sh.past, func(a *account) bool { return a.epoch == g.GetEpoch() && !a.refused })
+	accounted := at >= 0
+	if accounted && !sh.past[at].done || m.warned[g.GetGrantId()] || len(m.warned) >= maxWarned {
 		return
 	}
 	m.warned[g.GetGrantId()] = true
+	if accounted || g.GetKept() {
+		m.log.Warn("slots that an earlier start of this limiter had given to work stay reserved: once that work has ended, say so with `tokenlease grants resolve`",
+			"grant", g.GetGrantId(), "epoch", g.GetEpoch(), "slots", g.GetOutstandingTokens())
+		return
+	}
 	m.log.Warn("credit of an earlier start of this limiter is not accounted for, and stays reserved: start it once with that journal, or resolve it with `tokenlease grants resolve`",
 		"grant", g.GetGrantId(), "epoch", g.GetEpoch(), "outstanding", g.GetOutstandingTokens())
 }

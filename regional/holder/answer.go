@@ -58,20 +58,60 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 		return
 	case a.GetGone():
 		m.log.Warn("the broker has ended a grant that was in use; what was left of it is not spent", "grant", k.grant)
+		k.budget.endHolds()
 		k.budget.take(math.MaxInt64)
 		k.shard.closed[k.grant] = math.MaxUint64 // whatever is said of it from now on
 		m.forgetGrant(k)
+		k.budget.answered.Store(max(1, int64(now)))
 		return
 	}
+	k.budget.answered.Store(max(1, int64(now)))
+	turned := m.turn(k, a)
 	m.adopt(k, a)
 	m.learn(k, a, now)
 	m.yield(k, a)
 	if k.issued > rotateAt {
-		m.closeGrant(k)
+		m.rotate(k)
 	}
 	m.draw(k)
 	k.budget.tell()
+	if turned {
+		_, _, need := k.budget.demand()
+		m.ask(k, need, false)
+	}
 	m.look(k, now)
+}
+
+// rotate closes the grant for a new one, unless something of it is held: then it
+// goes on, as far as counters reach.
+func (m *Manager) rotate(k *keyState) {
+	if k.budget.seal() {
+		m.closeGrant(k)
+	}
+}
+
+// turn closes the grant where the answer's policy is of another kind than the one
+// that the grant's credit was taken under, before anything else of the answer is
+// taken over: tokens are no slots, and what was held as the one is not settled as
+// the other. The answer's grant is then known as closed.
+func (m *Manager) turn(k *keyState, a *pb.BudgetAnswer) bool {
+	if a.GetPolicy() == nil {
+		return false
+	}
+	kind := policywire.From(a.GetPolicy()).Rule.Kind
+	turned := k.grant != "" && !k.broken && k.kind != "" && k.kind != kind
+	if turned {
+		m.closeGrant(k)
+		k.wantSent = 0 // what there is of it says nothing about the want
+	}
+	if k.kind != kind {
+		if k.kind != "" {
+			k.peak, k.boost, k.rate = 0, 0, 0 // other demand
+		}
+		k.kind = kind
+		k.budget.setKind(kind == lease.Concurrency)
+	}
+	return turned
 }
 
 // yield returns what is above the budget's fair share when there is too little
@@ -150,14 +190,14 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	if k.short {
 		k.boost = 0
 	}
-	if k.short || a.GetShortage() == pb.Shortage_SHORTAGE_UNSPECIFIED && k.issued-k.sentSpent-k.sentReturned < k.wantSent {
+	if k.short || a.GetShortage() == pb.Shortage_SHORTAGE_UNSPECIFIED && k.issued-k.sentSpent-k.sentReturned-k.sentHeld < k.wantSent {
 		k.budget.shortAt.Store(max(1, int64(now)))
 	}
 	m.outlook(k, func(o *Outlook) {
 		o.Down, o.GrantID, o.NoPolicyUntil, o.Denial, o.Recalling = false, k.grant, 0, nil, k.recalling
-		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion()) {
+		if p := a.GetPolicy(); p != nil && (o.Policy == nil || o.Policy.Rule.Version != p.GetVersion() || o.Policy.Rule.Kind != k.kind) {
 			policy := policywire.From(p)
-			o.Policy = &policy
+			o.Policy, o.Window, o.NotStrict = &policy, policy.Rule.Per(), !policy.Strict()
 		}
 		switch a.GetShortage() {
 		case pb.Shortage_SHORTAGE_NO_POLICY:
@@ -168,7 +208,7 @@ func (m *Manager) learn(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 			if need == 0 && o.Policy != nil {
 				need = o.Policy.DefaultCost // what was asked for without knowing it
 			}
-			o.Denial = &Denial{Need: need, MaxUntil: now + 2*m.cfg.HangTime}
+			o.Denial = &Denial{Need: need, At: now, MaxUntil: now + 2*m.cfg.HangTime, freed: k.sentFreed, held: max(0, k.sentHeld)}
 			if a.GetHasRetry() {
 				until := now + max(minDenial, time.Duration(a.GetRetryInNs()))
 				o.Denial.HasRetry, o.Denial.Until, o.Denial.MaxUntil = true, until, until

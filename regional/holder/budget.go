@@ -17,6 +17,7 @@ type Budget struct {
 	credit atomic.Int64 // tokens that may be spent here and now, never below 0
 	low    atomic.Int64 // below this a spend signals the manager
 	most   atomic.Int64 // the highest cost that the policy allows; 0: none is known
+	beyond atomic.Int64 // tokens that the region holds and the hot path may not spend yet
 
 	signaled atomic.Bool
 	next     *Budget // in the list of signals; owned by whoever pushed it
@@ -36,12 +37,16 @@ type Budget struct {
 
 	pinned atomic.Bool // a handle refers to it: it is not retired
 	state  *keyState   // the manager's
+
+	holds    holds
+	answered atomic.Int64 // monotonic time of the newest answer; 0: none
 }
 
 // NewBudget is a budget without credit. Its signals go to signals.
 func NewBudget(key lease.Key, signals *Signals) *Budget {
 	b := &Budget{Key: key, signals: signals, news: make(chan struct{})}
 	b.low.Store(math.MaxInt64)
+	b.holds.ease.Store(-1)
 	return b
 }
 
@@ -82,6 +87,18 @@ func (b *Budget) SpendAllowed(cost int64) bool {
 
 // Credit is what could be spent now. It may be called concurrently.
 func (b *Budget) Credit() int64 { return b.credit.Load() }
+
+// Beyond is what the region holds besides the credit: a write of its journal makes
+// it credit, without asking anybody. It may be called concurrently; read it after
+// the credit, since tokens that pass from here to there leave here first.
+func (b *Budget) Beyond() int64 { return b.beyond.Load() }
+
+// Remaining is what the region could spend now without asking anybody: the credit
+// and what is beyond. It may be called concurrently.
+func (b *Budget) Remaining() int64 {
+	credit := b.Credit()
+	return credit + b.Beyond()
+}
 
 // Signal asks the manager to look at the budget. It may be called concurrently
 // and does not block.
@@ -151,6 +168,26 @@ func (b *Budget) Unanswered(since time.Duration) pb.Reason {
 	return pb.Reason_REASON_UNAVAILABLE
 }
 
+// Answered is the monotonic time of the newest word of the ledger on this budget
+// that was applied; false before the first. It may be called concurrently.
+func (b *Budget) Answered() (at time.Duration, ok bool) {
+	nanos := b.answered.Load()
+	return time.Duration(nanos), nanos > 0
+}
+
+// Stopped says that this epoch spends nothing any more. It may be called
+// concurrently.
+func (b *Budget) Stopped() bool {
+	o := b.Outlook()
+	return o != nil && o.Stopped
+}
+
+// Judge says what a check of cost tokens that finds no credit is told at now, with
+// what the budget owes before it. It may be called concurrently.
+func (b *Budget) Judge(cost int64, now time.Duration) Verdict {
+	return b.Outlook().judge(cost, b.Debt(), b.holds.freed.Load(), b.holds.held.Load(), now)
+}
+
 // News is the channel that is closed at the next news. It may be called
 // concurrently.
 func (b *Budget) News() <-chan struct{} {
@@ -178,7 +215,7 @@ func (b *Budget) tell() {
 func (b *Budget) retire() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting.count > 0 || b.pinned.Load() {
+	if b.waiting.count > 0 || b.pinned.Load() || b.holds.held.Load() > 0 || b.holds.debt.Load() > 0 {
 		return false
 	}
 	b.retired = true
@@ -206,9 +243,12 @@ func (b *Budget) defaults() int64 {
 	return b.waiting.costs[0]
 }
 
-// demand is what waits now: how many checks, their costs in all, and the
+// demand is what waits now, debt included: it waits to be paid.
+func (b *Budget) demand() (count, sum, cheapest int64) { return b.owing(b.waits()) }
+
+// waits is what waits now: how many checks, their costs in all, and the
 // cheapest. A default cost that is not known counts as 0.
-func (b *Budget) demand() (count, sum, cheapest int64) {
+func (b *Budget) waits() (count, sum, cheapest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	count, sum, cheapest = b.waiting.count, b.waiting.sum, b.waiting.cheapest()

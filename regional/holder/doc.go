@@ -7,9 +7,10 @@
 //
 // Of each grant the manager knows what was issued and what it has returned. The
 // hot path has a bound: how much of the grant it may spend in all. What it has
-// spent is bound - credit, where credit is the atomic that it subtracts from.
+// spent is bound - credit - held, where credit is the atomic that it subtracts from,
+// and held is what callers have reserved or use as slots.
 //
-//	spent <= bound <= issued - returned
+//	spent <= spent + held <= bound <= issued - returned
 //
 // With a journal, bound also stays at or below drawn, the figure that the
 // journal has on disk. So whatever a crash leaves behind, the journal's drawn is
@@ -17,12 +18,57 @@
 //
 // # Why the hot path cannot over-admit
 //
-// Credit enters the atomic only from the manager, and only credit that the
-// broker has issued under a grant of this epoch and that has not been returned.
+// Credit enters the atomic from the manager, and only credit that the broker has
+// issued under a grant of this epoch and that has not been returned. (What comes back
+// from holds is treated below.)
 // [Budget.Spend] takes it by compare-and-swap from a balance that covers the
 // cost, so the balance never goes below zero and each token is taken once.
 // Credit leaves towards the broker by the same atomic: it is taken out before
 // the return is reported (contract C5.3).
+//
+// # Holds
+//
+// A hold is credit that is out of the balance, and neither spent nor free until it is
+// settled: a reservation of work whose cost is not known yet, or the slots of work
+// that goes on. [Budget.Hold] takes it as a spend is taken; [Budget.Settle] spends the
+// cost and puts the rest back. So a token can come back into the balance after it
+// has left, and the argument above needs two more parts.
+//
+// First: what is told as spent is spent for good, since the broker refills it. A
+// token that is held is not told as spent. The two numbers that this takes are read
+// as of one instant: see the type holds in hold.go.
+//
+// Second: nothing comes back to a balance that it was not taken from. Holds are of
+// the live grant. When that ends here (it is closed, gone, contradicted, or the epoch
+// ends), they lose their claim under the lock under which they are settled, before
+// the balance is emptied, and nothing is held until credit of the next grant is
+// admitted. What was held as tokens counts as spent then. Slots stay reserved at the
+// broker under the grant's ID, which is remembered for the epoch; contract C4 says
+// what gives them free.
+//
+// A hold whose time is over is settled by the manager, never early and within
+// ReportWithin: tokens count as spent, slots go back, as the policy declares.
+//
+// The broker is told what is held, and levels, wants and needs are of free credit. A
+// grant is not closed for idleness or for its counters while anything is held.
+//
+// # Debt
+//
+// A settlement may be above its hold where the policy is postpaid. The excess is
+// taken from the balance, and what that does not cover is owed. While anything is
+// owed, what would enter the balance pays it first, and counts as spent; so the
+// balance is 0 and nothing is admitted until it is paid. The debt is the budget's, not
+// the grant's. It is kept in memory: it is lost with the process, and dropped when
+// the policy becomes one of slots. Such a budget is not strict.
+//
+// # Kinds of rules
+//
+// When an answer's policy is of another kind than the one before, the grant is closed
+// before anything of the answer is taken over. So tokens are never used as slots, nor
+// slots as tokens: [Budget.Hold] refuses the one under the other's rule, and
+// [Budget.SpendAllowed] takes no slot. ([Budget.Spend] asks nothing: a check that
+// looked at the policy before the change may still spend a slot, once, which is lost
+// until its grant ends, and never in use twice.)
 //
 // # Answers
 //

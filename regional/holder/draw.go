@@ -42,7 +42,7 @@ func (m *Manager) draw(k *keyState) {
 		return
 	}
 	count, sum, _ := k.budget.demand()
-	target := max(sum, (k.unspent()+1)/2)
+	target := max(sum, (k.free()+1)/2)
 	lack := min(k.undrawn(), target-k.credit())
 	if lack <= 0 || count == 0 && k.credit() >= (target+1)/2 {
 		return
@@ -57,10 +57,12 @@ func (m *Manager) draw(k *keyState) {
 	}
 }
 
-// admit lets the hot path spend n more tokens of the grant.
+// admit lets the hot path spend n more tokens of the grant. What the budget owes is
+// paid of them first, which counts as spent.
 func (m *Manager) admit(k *keyState, n int64) {
 	k.bound += n
-	k.budget.credit.Add(n)
+	k.publish() // before the credit has it: their sum is never above the truth
+	k.budget.admit(n)
 	k.budget.tell()
 }
 
@@ -140,16 +142,21 @@ func (m *Manager) closeGrant(k *keyState) {
 }
 
 // finalCounters takes the grant's credit out of the hot path for good, and is
-// what was spent of it.
+// what was spent of it. Its holds lose their claim first, so nothing of them comes
+// back after the credit was taken. What was held as tokens counts as spent; slots
+// stay reserved at the broker, since the work may go on.
 func (m *Manager) finalCounters(k *keyState) *closing {
+	slots := k.budget.endHolds()
+	k.bound -= slots
 	k.bound -= k.budget.take(math.MaxInt64)
-	return &closing{key: k.budget.Key, id: k.grant, spent: k.bound, returned: k.returned}
+	return &closing{key: k.budget.Key, id: k.grant, held: slots, spent: k.bound, returned: k.returned}
 }
 
 // forgetGrant leaves the budget without a grant.
 func (m *Manager) forgetGrant(k *keyState) {
 	k.grant, k.issued, k.returned, k.bound, k.drawn, k.drawing = "", 0, 0, 0, 0, 0
-	k.seen, k.sentSpent, k.sentReturned = 0, 0, 0
+	k.seen, k.out, k.sentSpent, k.sentReturned, k.sentHeld = 0, 0, 0, 0, 0
+	k.publish()
 }
 
 // backoff is the pause after the n-th failure in a row.

@@ -18,7 +18,8 @@ type keyState struct {
 	shard  *shardState
 	gone   bool // retired
 
-	grant            string // the live grant's ID; empty for none
+	grant            string     // the live grant's ID; empty for none
+	kind             lease.Kind // of the newest policy that was known: what the live grant is of
 	issued, returned int64
 	bound            int64 // what the hot path may spend of the grant in all
 	drawn            int64 // of bound, what the journal lets be spent
@@ -30,10 +31,15 @@ type keyState struct {
 	sequence                uint64 // of the newest request
 	sent                    time.Duration
 	sentSpent, sentReturned int64
+	sentHeld                int64 // below 0: perhaps never heard
+	sentFreed               int64 // what had ever come back from holds, when the newest request was made
 	queued                  queue // that the budget waits in for the shard's next request
 
 	seen     int64 // spent, when last measured
-	fresh    int64 // spent between the last two measurements
+	out      int64 // spent or held, when last measured
+	fresh    int64 // what left the credit between the last two measurements
+	peak     int64 // of what was held lately
+	peakAt   time.Duration
 	measured time.Duration
 	lastUse  time.Duration
 	rate     float64 // tokens a second, smoothed
@@ -50,13 +56,24 @@ type keyState struct {
 	wanted    bool // denials since the last tick
 }
 
-// spent is what the hot path has spent of the live grant.
-func (k *keyState) spent() int64 { return k.bound - k.budget.credit.Load() }
+// spent is what was spent of the live grant for good. It never tells more than the
+// truth, and never less than it told before: see holds.
+func (k *keyState) spent() int64 {
+	credit, held := k.budget.balance()
+	return k.bound - credit - held
+}
+
+// held is what is reserved by callers or used as slots.
+func (k *keyState) held() int64 { return k.budget.holds.held.Load() }
 
 // undrawn is the credit that the hot path cannot spend yet.
 func (k *keyState) undrawn() int64 { return k.issued - k.returned - k.bound }
 
-// unspent is everything that the region could still spend of the grant.
+// free is what the region could still spend of the grant and holds for nobody.
+func (k *keyState) free() int64 { return k.undrawn() + k.credit() }
+
+// unspent is everything that the region could still spend of the grant, what is
+// held included.
 func (k *keyState) unspent() int64 { return k.issued - k.returned - k.spent() }
 
 // restless says that the budget needs looking at in the next tick: somebody
@@ -68,38 +85,73 @@ func (m *Manager) restless(k *keyState) bool {
 	}
 	count, _, _ := k.budget.demand()
 	return count > 0 || k.hinted || k.wanted || k.budget.denied.Load() || k.returned != k.sentReturned ||
-		k.unreported() >= k.reportAt() || 8*float64(k.fresh) > float64(k.unspent())
+		k.unreported() >= k.reportAt() || k.released() >= k.reportAt() ||
+		k.unreported() > 0 && m.reportWithin(k) < m.cfg.ReportWithin ||
+		8*float64(k.fresh) > float64(k.free())
 }
 
 // measure updates the demand of an active budget, once a tick.
 func (m *Manager) measure(k *keyState, now time.Duration) {
-	spent := k.spent()
+	k.budget.Expire(now)
+	credit, held := k.budget.balance()
+	spent := k.bound - credit - held
 	elapsed := now - k.measured
 	if elapsed <= 0 {
 		return
 	}
 	k.fresh = spent - k.seen
+	if !k.ofSlots() {
+		k.fresh = max(0, spent+held-k.out) // what is held has to be fetched, too
+	}
 	k.rate = float64(0.5*k.rate) + float64(0.5*float64(k.fresh)/elapsed.Seconds())
+	moved := k.measurePeak(now)
 	count, _, _ := k.budget.demand()
 	k.wanted = k.budget.denied.Load()
 	if k.wanted {
 		k.budget.denied.Store(false)
 	}
-	if spent != k.seen || count > 0 || k.wanted {
+	if spent != k.seen || count > 0 || k.wanted || moved {
 		k.lastUse = now
 	}
 	if count == 0 {
 		k.boost -= (k.boost + 3) / 4
 	}
-	k.seen, k.measured = spent, now
+	k.seen, k.out, k.measured = spent, spent+held, now
 }
+
+// peakHalf is the time in which a peak of what is held counts half, unless it is
+// reached again.
+const peakHalf = time.Second
+
+// measurePeak follows the highest of what was held lately, and says whether anything
+// was held or settled since the last call.
+func (k *keyState) measurePeak(now time.Duration) (moved bool) {
+	peak, moved := k.budget.usedHolds()
+	k.fadePeak(now)
+	if peak > 0 && peak >= k.peak {
+		k.peak, k.peakAt = peak, now
+	}
+	return moved
+}
+
+// fadePeak lets the peak count less as time passes.
+func (k *keyState) fadePeak(now time.Duration) {
+	for k.peak > 0 && now-k.peakAt >= peakHalf {
+		k.peak, k.peakAt = k.peak/2, k.peakAt+peakHalf
+	}
+}
+
+// ofSlots says that the live grant is of slots.
+func (k *keyState) ofSlots() bool { return k.kind == lease.Concurrency }
 
 // look decides whether the budget needs credit moved or the broker asked.
 func (m *Manager) look(k *keyState, now time.Duration) {
 	if k.measured == 0 {
 		k.measured, k.lastUse = now, now
 	}
+	k.fadePeak(now)
 	m.draw(k)
+	k.served()
 	if m.phase != running || k.broken {
 		return
 	}
@@ -107,7 +159,7 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	want := m.want(k, sum)
 	denied := k.denial(now)
 	switch {
-	case count > 0 && k.unspent() < need && (denied == nil || need < denied.Need),
+	case count > 0 && k.free() < need && (denied == nil || need < denied.short(k.budget.holds.freed.Load(), k.held())),
 		count > 0 && need == 0 && k.unknown(now):
 		m.ask(k, need, k.recalling)
 	case k.hinted && (k.flight == 0 || k.hanging):
@@ -121,13 +173,25 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 		m.ask(k, max(need, k.need), false)
 	case denied != nil && (k.wanted || count > 0):
 		m.ask(k, denied.Need, true)
-	case denied == nil && k.lastUse+m.cfg.SyncInterval > now && k.unspent() < want-want/4:
+	case denied == nil && k.lastUse+m.cfg.SyncInterval > now && k.free() < want-want/4:
 		m.ask(k, need, false)
 	case m.reportDue(k, now):
 		m.ask(k, need, false)
 	}
 	k.budget.low.Store(k.watermark())
+	k.publish()
 }
+
+// served forgets the check that did not wait and asked for credit, once that is here:
+// nobody else would, and the budget would count as waited for.
+func (k *keyState) served() {
+	if asked := k.budget.asked.Load(); asked > 0 && k.credit() >= asked {
+		k.budget.asked.CompareAndSwap(asked, 0)
+	}
+}
+
+// publish tells checks what is held beyond the credit.
+func (k *keyState) publish() { k.budget.beyond.Store(max(0, k.undrawn())) }
 
 // watermark is the credit below which a spend signals: half of what is here, or
 // what makes a report due.
@@ -137,7 +201,7 @@ func (k *keyState) watermark() int64 {
 	if k.undrawn() <= 0 && k.short {
 		low = 0
 	}
-	if more := k.reportAt() - k.unreported(); more > 0 && more <= credit {
+	if more := k.reportAt() - k.unreported(); !k.ofSlots() && more > 0 && more <= credit {
 		low = max(low, credit-more+1)
 	}
 	return low
@@ -167,28 +231,62 @@ func (k *keyState) down() bool {
 }
 
 // reportDue says that what was spent should be settled, so that refill gets
-// room: at once where it is 5% of the capacity, within ReportWithin otherwise.
+// room, or that the broker should hear what is held, so that it knows what is free:
+// at once where it is a good part of the capacity, in a while otherwise.
 func (m *Manager) reportDue(k *keyState, now time.Duration) bool {
-	unreported := k.unreported()
-	return unreported > 0 && (now-k.sent >= m.cfg.ReportWithin || unreported >= k.reportAt())
+	unreported, within := k.unreported(), m.reportWithin(k)
+	return unreported > 0 && (now-k.sent >= within || unreported >= k.reportAt()) ||
+		k.grant != "" && k.held() != k.sentHeld && (now-k.sent >= m.cfg.ReportWithin || k.released() >= k.reportAt())
+}
+
+// reportWithin is how long spent credit goes unreported: ReportWithin, and of a
+// rolling window no longer than 1% of it, as far as SyncInterval allows, since a
+// token comes back one window after it was settled.
+func (m *Manager) reportWithin(k *keyState) time.Duration {
+	if r := k.rule(); r.Kind == lease.RollingWindow {
+		return max(m.cfg.SyncInterval, min(m.cfg.ReportWithin, r.Window/100))
+	}
+	return m.cfg.ReportWithin
+}
+
+// rule is the rule that the budget is under as far as it is known; else the zero
+// one.
+func (k *keyState) rule() lease.Rule {
+	if o := k.budget.Outlook(); o != nil && o.Policy != nil {
+		return o.Policy.Rule
+	}
+	return lease.Rule{}
 }
 
 // unreported is what was spent since the newest request.
 func (k *keyState) unreported() int64 { return k.spent() - k.sentSpent }
 
-// reportAt is how much unreported spending is worth a report at once.
+// released is what was held at the newest request and is held no more: the broker
+// does not know yet that it is spent or free.
+func (k *keyState) released() int64 { return max(0, k.sentHeld-k.held()) }
+
+// reportParts of the capacity are worth a report at once, each.
+const reportParts = 20
+
+// reportAt is how much unreported spending is worth a report at once. Of a rolling
+// window it is less: see reportWithin.
 func (k *keyState) reportAt() int64 {
-	o := k.budget.Outlook()
-	if o == nil || o.Policy == nil {
+	switch r := k.rule(); r.Kind {
+	case "":
 		return math.MaxInt64
+	case lease.RollingWindow:
+		return max(1, r.Capacity/100)
+	default:
+		return max(1, r.Capacity/reportParts)
 	}
-	return max(1, o.Policy.Rule.Capacity/20)
 }
 
-// want is the level of unspent credit that the budget should have: what waits,
-// and what the measured demand spends until the answer to the request after
+// want is the level of free credit that the budget should have: what waits,
+// and what the measured demand takes until the answer to the request after
 // next, with a fifth on top. A budget without history starts with a few checks
-// and doubles while it runs out.
+// and doubles while it runs out. Slots come back, so the demand for them is not the
+// rate at which they are taken, but how many are in use at once: of the recent peak,
+// with a fifth on top, what is not in use now.
 func (m *Manager) want(k *keyState, waiting int64) int64 {
 	horizon := m.cfg.SyncInterval + 2*k.shard.rtt
 	level := float64(1.2*k.rate) * horizon.Seconds()
@@ -199,16 +297,21 @@ func (m *Manager) want(k *keyState, waiting int64) int64 {
 	if o == nil || o.Policy == nil {
 		return max(want, coldChecks*waiting)
 	}
+	spare := int64(0)
 	if k.lastUse+m.cfg.SyncInterval >= k.measured {
-		want = max(want, o.Policy.DefaultCost)
+		spare = o.Policy.DefaultCost
 	}
-	return min(want, o.Policy.Rule.ShareCap())
+	held := k.held()
+	if k.ofSlots() {
+		spare += max(0, k.peak+k.peak/5-held)
+	}
+	return max(0, min(max(want, spare), o.Policy.Rule.ShareCap()-held))
 }
 
-// giveBack returns unspent credit above level. What the hot path holds is
+// giveBack returns free credit above level. What the hot path holds is
 // taken out of it first, and only then counted as returned (C5.3).
 func (m *Manager) giveBack(k *keyState, level int64) {
-	excess := k.unspent() - max(0, level)
+	excess := k.free() - max(0, level)
 	if excess <= 0 || k.grant == "" {
 		return
 	}
@@ -216,6 +319,7 @@ func (m *Manager) giveBack(k *keyState, level int64) {
 	taken := k.budget.take(excess - fromUndrawn)
 	k.bound -= taken
 	k.returned += fromUndrawn + taken
+	k.publish()
 	m.stats.TokensReturned += fromUndrawn + taken
 	m.activate(k)
 }
@@ -254,15 +358,18 @@ func (m *Manager) ask(k *keyState, need int64, hang bool) {
 
 // report is the budget's part of a request.
 func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool) *pb.BudgetReport {
-	count, sum, cheapest := k.budget.demand()
+	_, sum, cheapest := k.budget.demand()
+	waiting, cost, _ := k.budget.waits()
 	k.budget.asked.Store(0) // this request asks for it
-	if count > 0 {
-		k.boost = min(max(2*k.boost, sum), lease.MaxCapacity)
+	if waiting > 0 {
+		k.boost = min(max(2*k.boost, cost), lease.MaxCapacity)
 	}
 	m.sequence++
 	k.sequence, k.flight, k.hanging, k.sent, k.queued = m.sequence, id, hanging, now, notQueued
+	k.sentFreed = k.budget.holds.freed.Load() // before the counters: what comes back meanwhile counts as news
 	k.sentSpent, k.sentReturned = k.spent(), k.returned
 	need := k.need
+	k.sentHeld = k.held() // after spent, which only grows: together they are within the bound
 	if cheapest > 0 && (need == 0 || !hanging) {
 		need = cheapest
 	}
@@ -275,6 +382,7 @@ func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool
 		Key:      &pb.BudgetKey{Account: k.budget.Key.Account, Operation: k.budget.Key.Operation},
 		Sequence: k.sequence, GrantId: k.grant,
 		SpentTokens: k.sentSpent, ReturnedTokens: k.returned,
+		HeldTokens: k.sentHeld,
 		WantTokens: k.wantSent, NeedTokens: need, DefaultCostChecks: defaults,
 	}
 }

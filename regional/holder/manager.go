@@ -134,6 +134,7 @@ type shardState struct {
 
 	waiting  [queues][]*keyState // budgets for the next requests, in order
 	closing  []*closing
+	kept     []*closing        // confirmed, with slots that stay reserved
 	open     []uint64          // requests on their way, oldest first
 	closed   map[string]uint64 // grants that were ended here, by the newest request whose answer may still name them
 	ended    []endedGrant      // of these, those confirmed to be gone, in order
@@ -158,6 +159,7 @@ type closing struct {
 	key             lease.Key
 	id              string
 	spent, returned int64
+	held            int64  // slots that may be in use
 	flight          uint64 // the request that carries it; 0: none
 }
 
@@ -340,22 +342,45 @@ func (m *Manager) tick(now time.Duration) {
 }
 
 // place decides when the budget is looked at next: at the next tick while it is
-// restless, in a while if there is something to report or to wait for, and when
-// it is used again otherwise. So of a million budgets that are used now and then
-// each is looked at a few times per use, not at every tick.
+// restless, in a while if there is something to report or to wait for, or something
+// held that comes to its end, and when it is used again otherwise. So of a million
+// budgets that are used now and then each is looked at a few times per use, not at
+// every tick.
 func (m *Manager) place(k *keyState, now time.Duration) {
 	switch {
-	case k.gone || k.active || k.queued != notQueued: // its answer is an event
+	case k.gone || k.active:
+	case k.queued != notQueued: // its answer is an event
+		if k.held() > 0 {
+			m.sleep(k, now)
+		}
 	case m.restless(k):
 		m.activate(k)
-	case k.asleep:
-	case k.flight != 0 || k.spent() != k.sentSpent || k.drawing > k.drawn:
-		k.asleep = true
-		m.asleep = append(m.asleep, idleKey{k, now})
+		k.budget.holds.ease.Store(-1)
+	case k.asleep, k.flight != 0 || k.spent() != k.sentSpent || k.held() > 0 || k.sentHeld != 0 || k.drawing > k.drawn:
+		m.sleep(k, now)
 	default:
-		k.budget.low.Store(math.MaxInt64) // the next spend signals
+		k.budget.low.Store(math.MaxInt64) // the next spend or hold signals
+		if k.held() > 0 {
+			m.sleep(k, now) // held before the mark was set
+			return
+		}
 		m.idle = append(m.idle, idleKey{k, k.lastUse})
 	}
+}
+
+// sleep has the budget looked at in a while, or when much of what is held is held
+// no more. Where spending is to be told sooner than that, whatever is spent signals.
+func (m *Manager) sleep(k *keyState, now time.Duration) {
+	if !k.asleep {
+		k.asleep = true
+		m.asleep = append(m.asleep, idleKey{k, now})
+	}
+	ease := k.sentHeld - k.reportAt()
+	if m.reportWithin(k) < m.cfg.ReportWithin {
+		ease = math.MaxInt64
+		k.budget.low.Store(math.MaxInt64)
+	}
+	k.budget.holds.ease.Store(ease)
 }
 
 // retireIdle closes the grants of budgets that nobody has used for IdleAfter.
@@ -368,6 +393,11 @@ func (m *Manager) retireIdle(now time.Duration) {
 		}
 		if k.flight != 0 || k.spent() != k.seen {
 			m.activate(k) // it is in use after all
+			continue
+		}
+		if !k.budget.seal() {
+			k.lastUse = now // something is held or owed
+			m.activate(k)
 			continue
 		}
 		m.closeGrant(k)

@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"math"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
@@ -10,8 +11,12 @@ import (
 // Outlook is what the region knows about a budget beyond its credit. Values are
 // never changed; the manager replaces them.
 type Outlook struct {
-	Policy  *lease.Policy // nil: none is known
-	GrantID string        // the live grant; empty for none
+	Policy *lease.Policy // nil: none is known
+	// Window is the policy's Rule.Per, and NotStrict says that it is not Strict, since
+	// working them out costs more than a check.
+	Window    time.Duration
+	NotStrict bool
+	GrantID   string // the live grant; empty for none
 	// NoPolicyUntil is until when the broker's word holds that no policy rules
 	// the operation.
 	NoPolicyUntil time.Duration
@@ -21,11 +26,14 @@ type Outlook struct {
 	Down          bool    // the broker cannot be reached for this budget
 }
 
-// mostCost is the highest cost that the policy allows, in tokens; 0 without one.
+// mostCost is the highest cost that may be spent under the policy, in tokens; 0
+// without one.
 func (o *Outlook) mostCost() int64 {
 	switch {
 	case o == nil || o.Policy == nil:
 		return 0
+	case o.Policy.Disabled || o.Policy.Rule.Kind == lease.Concurrency:
+		return 0 // a slot is held, never spent
 	case o.Policy.MaxCost > 0:
 		return o.Policy.MaxCost
 	}
@@ -35,9 +43,20 @@ func (o *Outlook) mostCost() int64 {
 // Denial is the broker's word that a need could not be met.
 type Denial struct {
 	Need     int64         // tokens; cheaper checks were not asked for
+	At       time.Duration // when the word was heard, by the monotonic clock
 	HasRetry bool          // waiting can help
 	Until    time.Duration // earliest time for Need, by the monotonic clock; only with HasRetry
 	MaxUntil time.Duration // the word is not relied on after this
+	// What had ever come back from holds, and what was held, when the need was asked for.
+	freed, held int64
+}
+
+// short is the least cost that is known to be denied, after freed tokens in all have
+// come back here, and while held are held. What has come back since the need was asked
+// for was not counted by the broker, and may cover more; what was taken since then and
+// given back was.
+func (d *Denial) short(freed, held int64) int64 {
+	return saturate(d.Need, max(0, min(freed-d.freed, d.held-held)))
 }
 
 // Verdict is what a check that finds no credit is told.
@@ -48,8 +67,13 @@ type Verdict struct {
 }
 
 // Judge says what a check of cost tokens that finds no credit is told at now. It
-// may be called concurrently; o may be nil.
+// may be called concurrently; o may be nil. What the budget owes is left out: see
+// [Budget.Judge].
 func (o *Outlook) Judge(cost int64, now time.Duration) Verdict {
+	return o.judge(cost, 0, 0, math.MaxInt64, now)
+}
+
+func (o *Outlook) judge(cost, debt, freed, held int64, now time.Duration) Verdict {
 	switch {
 	case o == nil:
 		return Verdict{}
@@ -59,28 +83,69 @@ func (o *Outlook) Judge(cost int64, now time.Duration) Verdict {
 		return Verdict{Reason: pb.Reason_REASON_NO_POLICY}
 	case o.Policy != nil && cost > o.Policy.Rule.ShareCap():
 		return Verdict{Reason: pb.Reason_REASON_COST_ABOVE_CAPACITY}
-	case o.Denial != nil && cost >= o.Denial.Need && now < o.Denial.MaxUntil:
-		return o.Denial.verdict(cost, now, o.Policy)
+	case o.Denial != nil && saturate(cost, debt) >= o.Denial.short(freed, held) && now < o.Denial.MaxUntil:
+		return o.Denial.verdict(saturate(cost, debt), now, o.Policy)
 	case o.Down:
 		return Verdict{Reason: pb.Reason_REASON_UNAVAILABLE}
 	}
 	return Verdict{}
 }
 
-// verdict is the denial for a cost at or above the need that was asked for. A
-// dearer check waits longer by what its difference takes to refill, so guidance
-// is never early.
+// verdict is the denial for a cost at or above the need that was asked for, debt
+// included. Its guidance is never early.
 func (d *Denial) verdict(cost int64, now time.Duration, policy *lease.Policy) Verdict {
 	v := Verdict{Reason: pb.Reason_REASON_EXHAUSTED}
 	if !d.HasRetry || policy == nil {
 		return v
 	}
-	more, ok := policy.Rule.Refill.Wait(cost - d.Need)
+	at, ok := d.earliest(cost, policy.Rule)
 	if !ok {
 		return v
 	}
-	v.HasRetry, v.RetryIn = true, max(1, d.Until-now+more)
+	v.HasRetry, v.RetryIn = true, max(1, at-now)
 	return v
+}
+
+// earliest is the time at which cost could be covered, if nobody else takes
+// anything and what is out is spent at once. For the need that was asked for the
+// broker has told it; a dearer check waits longer:
+//
+//   - in a token bucket by what the difference takes to refill;
+//   - in a rolling window until all that can have been spent before the broker's
+//     word has left it;
+//   - in a fixed window no longer, since a period begins with all of its limit;
+//   - for slots nothing is known.
+//
+// What is above the most that one holder can have (a cost never is, but with debt
+// it may be) takes as many windows.
+func (d *Denial) earliest(cost int64, rule lease.Rule) (at time.Duration, ok bool) {
+	windows := int64(1)
+	if most := rule.ShareCap(); most > 0 && cost > most {
+		windows = (cost-1)/most + 1
+	}
+	switch rule.Kind {
+	case lease.TokenBucket:
+		more, ok := rule.Refill.Wait(cost - d.Need)
+		return later(d.Until, more, 1), ok
+	case lease.RollingWindow:
+		if cost == d.Need {
+			return d.Until, true
+		}
+		return max(d.Until, later(d.At, rule.Window, windows)), true
+	case lease.FixedWindow:
+		longest := rule.Per() + rule.Per()/10 // no period is longer than usual by more
+		return later(d.Until, longest, windows-1), true
+	case lease.Concurrency:
+	}
+	return 0, false
+}
+
+// later is the time n times d after at, or the last representable one.
+func later(at, d time.Duration, n int64) time.Duration {
+	if d > 0 && n > int64(math.MaxInt64-at)/int64(d) {
+		return math.MaxInt64
+	}
+	return at + time.Duration(n)*d
 }
 
 // CheckCost settles the cost of a check under a policy: cost below 0 asks for

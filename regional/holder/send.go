@@ -202,6 +202,9 @@ func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 		}
 		k.flight, k.hanging = 0, false
 		k.sentSpent, k.sentReturned = 0, 0 // perhaps never heard: report them again
+		if k.grant != "" && k.budget.holds.used.Load() {
+			k.sentHeld = -1 // likewise
+		}
 		m.outlook(k, func(o *Outlook) { o.Recalling, o.Down = false, o.Down || sh.failures > 1 })
 		if sh.failures > 1 {
 			k.budget.tell()
@@ -237,14 +240,26 @@ func (m *Manager) confirmCloses(f *flight, resp *pb.SyncResponse) {
 		if a == nil {
 			return false
 		}
-		f.shard.confirmed(c.id)
-		if a.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED {
-			m.contradicted(f.shard, c, a.GetEvidence())
-		} else if m.cfg.Journal != JournalOff {
-			m.journal.forget = append(m.journal.forget, c.id)
-		}
+		m.closeConfirmed(f.shard, c, a.GetEvidence())
 		return true
 	})
+}
+
+// closeConfirmed takes the broker's word that it knows of a close. Where slots of the
+// grant may be in use, they stay reserved under its ID, so it is remembered for the
+// epoch: it is not taken up again, not closed as unspent when it is listed, named in
+// the final account, and kept in the journal, which names it after a crash.
+func (m *Manager) closeConfirmed(sh *shardState, c *closing, evidence pb.Evidence) {
+	if c.held > 0 && evidence == pb.Evidence_EVIDENCE_UNSPECIFIED {
+		sh.kept = append(sh.kept, c)
+		return
+	}
+	sh.confirmed(c.id)
+	if evidence != pb.Evidence_EVIDENCE_UNSPECIFIED {
+		m.contradicted(sh, c, evidence)
+	} else if m.cfg.Journal != JournalOff {
+		m.journal.forget = append(m.journal.forget, c.id)
+	}
 }
 
 // contradicted notes a grant of which the ledger and this process remember
