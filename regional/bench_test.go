@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/regional"
+	"github.com/tokenlease/tokenlease/regional/decision"
 )
 
 // plenty is a budget that a benchmark cannot use up.
@@ -50,6 +51,34 @@ func BenchmarkHandle(b *testing.B) {
 	run("tokenlease/AllowN", func() bool { return handle.AllowN(1) })
 	run("tokenlease/CheckN", func() bool { return handle.CheckN(b.Context(), 1).Allowed })
 	run("rate/Allow", limiter.Allow)
+}
+
+// BenchmarkDecide is a decision as gateways ask for it, with and without an ID, and
+// over three budgets.
+func BenchmarkDecide(b *testing.B) {
+	l, _ := start(b, newFakeBroker(plenty), nil)
+	part := func(account string) decision.Part {
+		p := decision.Part{Key: lease.Key{Account: account, Operation: "op"}, Cost: decision.Tokens(1)}
+		for l.Budget(account, "op").Remaining() < lease.MaxCapacity/8 {
+			l.AllowN(account, "op", lease.MaxCapacity/8)
+			elapse(time.Millisecond)
+		}
+		return p
+	}
+	one, also := decision.Request{Part: part("acme")}, []decision.Part{part("globex"), part("all")}
+	run := func(name string, request func(int) decision.Request) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if d := l.Decide(b.Context(), request(i)); !d.Allowed {
+					b.Fatalf("got %+v", d)
+				}
+			}
+		})
+	}
+	run("plain", func(int) decision.Request { return one })
+	run("id", func(i int) decision.Request { r := one; r.ID = strconv.Itoa(i); return r })
+	run("several", func(int) decision.Request { r := one; r.Also = also; return r })
 }
 
 // BenchmarkKeyed compares checks over a million keys in random order, both in

@@ -21,7 +21,16 @@ const (
 	DefaultMaxWaiters     = 10_000
 	DefaultRequestTimeout = 2 * time.Second
 	DefaultStopTimeout    = 5 * time.Second
+
+	DefaultReplayFor       = time.Minute
+	DefaultMaxReplays      = 100_000
+	DefaultMaxReservations = 100_000
+	DefaultMaxQueue        = 1_000
+	DefaultMaxQueueTotal   = 10_000
 )
+
+// MaxChecksPerSecond bounds Config.MaxChecksPerSecond.
+const MaxChecksPerSecond = 10_000_000
 
 // Config of a limiter.
 type Config struct {
@@ -59,6 +68,27 @@ type Config struct {
 	// not confirmed by then, the next start's journal accounts for. Default 5 s.
 	StopTimeout time.Duration
 
+	// ReplayFor is how long an answer is recorded under its decision ID, and a
+	// settlement under its reservation's. Default 60 s.
+	ReplayFor time.Duration
+	// MaxReplays bounds the recorded answers; the oldest are forgotten early beyond
+	// it. Default 100,000.
+	MaxReplays int
+	// MaxReservations bounds the reservations that are open; more are answered
+	// overloaded. Default 100,000.
+	MaxReservations int
+	// MaxQueue bounds how many wait for their turn at one budget, and MaxQueueTotal
+	// at all of them; more are decided as those that do not wait. Defaults 1,000
+	// and 10,000.
+	MaxQueue, MaxQueueTotal int
+
+	// MaxConcurrentChecks and MaxChecksPerSecond protect this process: what is above
+	// them is shed as overloaded before any other work. They count the checks of
+	// Decide, Reserve and the RPCs, each check of a batch; handles are not held to
+	// them. In any interval of T seconds at most T*MaxChecksPerSecond, and a tenth of
+	// a second's or one beside, are let in. At most MaxChecksPerSecond. 0: none.
+	MaxConcurrentChecks, MaxChecksPerSecond int
+
 	Clock      Clock                 // default SystemClock()
 	Registerer prometheus.Registerer // nil: metrics go nowhere
 	Logger     *slog.Logger          // nil discards
@@ -86,13 +116,21 @@ func (c Config) Validate() error {
 	default:
 		faults = append(faults, fmt.Errorf("journal mode %q is not block, confirm or off", c.JournalMode))
 	}
-	if c.MaxWaiters < 0 || c.FirstGrantWait < 0 || c.SyncInterval < 0 || c.IdleAfter < 0 || c.RequestTimeout < 0 || c.StopTimeout < 0 {
+	if c.anyNegative() {
 		faults = append(faults, errors.New("durations and bounds must not be negative"))
+	}
+	if c.MaxChecksPerSecond > MaxChecksPerSecond {
+		faults = append(faults, fmt.Errorf("max checks per second of %d is above %d: 0 is for no bound", c.MaxChecksPerSecond, MaxChecksPerSecond))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("regional: %w", err)
 	}
 	return nil
+}
+
+func (c Config) anyNegative() bool {
+	return min(c.FirstGrantWait, c.SyncInterval, c.IdleAfter, c.RequestTimeout, c.StopTimeout, c.ReplayFor) < 0 ||
+		min(c.MaxWaiters, c.MaxReplays, c.MaxReservations, c.MaxQueue, c.MaxQueueTotal, c.MaxConcurrentChecks, c.MaxChecksPerSecond) < 0
 }
 
 func (c Config) validateBrokers() []error {
@@ -120,8 +158,14 @@ func (c Config) withDefaults() Config {
 	set(&c.FirstGrantWait, DefaultFirstGrantWait)
 	set(&c.RequestTimeout, DefaultRequestTimeout)
 	set(&c.StopTimeout, DefaultStopTimeout)
-	if c.MaxWaiters == 0 {
-		c.MaxWaiters = DefaultMaxWaiters
+	set(&c.ReplayFor, DefaultReplayFor)
+	for bound, value := range map[*int]int{
+		&c.MaxWaiters: DefaultMaxWaiters, &c.MaxReplays: DefaultMaxReplays, &c.MaxReservations: DefaultMaxReservations,
+		&c.MaxQueue: DefaultMaxQueue, &c.MaxQueueTotal: DefaultMaxQueueTotal,
+	} {
+		if *bound == 0 {
+			*bound = value
+		}
 	}
 	if c.JournalMode == "" {
 		c.JournalMode = holder.JournalBlock

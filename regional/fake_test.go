@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/policywire"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional"
 	"github.com/tokenlease/tokenlease/regional/holder"
@@ -23,6 +24,20 @@ type policy struct {
 	cost      int64
 	maxCost   int64
 	zero      bool
+	version   int64               // 0: 1
+	terms     func(*lease.Policy) // what else it says
+}
+
+// full is the policy as the broker has it.
+func (p policy) full() lease.Policy {
+	out := lease.Policy{
+		Operation: p.operation, DefaultCost: p.cost, MaxCost: p.maxCost, AllowZeroCost: p.zero,
+		Rule: lease.Rule{Kind: lease.TokenBucket, Version: max(1, p.version), Capacity: p.capacity, Refill: p.refill, MaxSharePercent: 100},
+	}
+	if p.terms != nil {
+		p.terms(&out)
+	}
+	return out
 }
 
 // fakeBroker is a broker without a store: one ledger per budget, the transitions
@@ -81,8 +96,24 @@ func (f *fakeBroker) ledger(account, operation string) lease.Ledger {
 	return l.Clone()
 }
 
+// rule is what the ledgers run under: a token bucket whatever the policy says, which
+// is a quota for slots.
 func (f *fakeBroker) rule(p policy) lease.Rule {
-	return lease.Rule{Kind: lease.TokenBucket, Version: 1, Capacity: p.capacity, Refill: p.refill, MaxSharePercent: 100}
+	return lease.Rule{Kind: lease.TokenBucket, Version: max(1, p.version), Capacity: p.capacity, Refill: p.refill, MaxSharePercent: 100}
+}
+
+// put puts a policy in force.
+func (f *fakeBroker) put(p policy) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policies[p.operation] = p
+	for key, l := range f.ledgers {
+		if key.Operation == p.operation {
+			if err := l.Install(f.now(), f.rule(p)); err != nil {
+				panic(err)
+			}
+		}
+	}
 }
 
 func (f *fakeBroker) open(key lease.Key) *lease.Ledger {
@@ -215,12 +246,7 @@ func (f *fakeBroker) report(h lease.Holder, epoch uint64, r *pb.BudgetReport, fe
 		return a
 	}
 	f.give(l, h, epoch, r, a)
-	a.Policy = &pb.Policy{
-		Operation: p.operation, Version: 1, DefaultCostTokens: p.cost, MaxCostTokens: p.maxCost, AllowZeroCost: p.zero,
-		MaxSharePercent: 100, Rule: &pb.Policy_TokenBucket{TokenBucket: &pb.TokenBucket{
-			CapacityTokens: p.capacity, RefillTokens: p.refill.Tokens, RefillIntervalNs: int64(p.refill.Interval),
-		}},
-	}
+	a.Policy = policywire.To(p.full())
 	return a
 }
 
@@ -228,7 +254,7 @@ func (f *fakeBroker) give(l *lease.Ledger, h lease.Holder, epoch uint64, r *pb.B
 	live := l.Live(h, epoch)
 	var out int64
 	if live != nil {
-		out = live.Outstanding()
+		out = max(0, live.Outstanding()-r.GetHeldTokens()) // wants are of free credit
 	}
 	want, need := r.GetWantTokens(), r.GetNeedTokens()
 	if n := int64(r.GetDefaultCostChecks()); n > 0 {
@@ -239,7 +265,7 @@ func (f *fakeBroker) give(l *lease.Ledger, h lease.Holder, epoch uint64, r *pb.B
 	if out+add < need {
 		add = 0
 		a.Shortage = pb.Shortage_SHORTAGE_EXHAUSTED
-		if wait, ok := l.Retry(f.now(), need-out); ok {
+		if wait, ok := l.Retry(f.now(), need-out); ok && f.policies[l.Key.Operation].full().Rule.Kind != lease.Concurrency {
 			a.HasRetry, a.RetryInNs = true, int64(wait)
 		}
 	}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/puzpuzpuz/xsync/v4"
 
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/regional/decision"
 	"github.com/tokenlease/tokenlease/regional/holder"
 	"github.com/tokenlease/tokenlease/regional/journal"
+	"github.com/tokenlease/tokenlease/regional/replay"
+	"github.com/tokenlease/tokenlease/regional/turns"
 )
 
 // Errors with which Run ends.
@@ -38,6 +42,16 @@ type Limiter struct {
 	epoch   atomic.Uint64
 	brokers *brokers
 	obs     *metrics
+
+	guard        *guard
+	lines        *turns.Lines[lease.Key]
+	replays      *replay.Table[payload, verdict]
+	fallback     *fallback
+	reservations *reservations
+	debtors      debtors
+	holdNumbers  atomic.Uint64 // drawn so far
+	policyAsks   chan lease.Key
+	policyAsked  atomic.Int64 // monotonic time of the newest of them
 }
 
 // New opens the journal, if one is configured, and holds it until Run ends. The
@@ -53,7 +67,16 @@ func New(cfg Config) (*Limiter, error) {
 	l := &Limiter{
 		cfg: cfg, signals: holder.NewSignals(), budgets: xsync.NewMap[lease.Key, *holder.Budget](),
 		brokers: newBrokers(cfg.Clients), obs: newMetrics(cfg.Registerer),
+
+		guard:        newGuard(cfg.MaxConcurrentChecks, cfg.MaxChecksPerSecond, cfg.Clock.Mono),
+		lines:        turns.New[lease.Key](cfg.MaxQueue, cfg.MaxQueueTotal),
+		fallback:     newFallback(cfg.Logger),
+		reservations: newReservations(cfg.MaxReservations, cfg.ReplayFor),
+		policyAsks:   make(chan lease.Key, 16),
 	}
+	l.replays = replay.New[payload, verdict](cfg.ReplayFor, cfg.MaxReplays, cfg.Clock.Mono, l.obs.counters["replays_forgotten_total"].Inc)
+	l.policyAsked.Store(int64(cfg.Clock.Mono() - policyAskEvery))
+	l.observe()
 	if cfg.JournalMode == holder.JournalOff {
 		return l, nil
 	}
@@ -72,11 +95,12 @@ func (l *Limiter) Epoch() uint64 { return l.epoch.Load() }
 func (l *Limiter) Ready() bool { return l.Epoch() != 0 && !l.stopped.Load() }
 
 // Budget is a handle on the budget of an account and an operation. Keep it: its
-// checks skip the look-up, and while it exists the budget stays in memory.
+// checks skip the look-up, and while it exists the budget stays in memory. Checks of
+// a key that cannot be are answered invalid.
 func (l *Limiter) Budget(account, operation string) *Budget {
 	h := &Budget{limiter: l, key: lease.Key{Account: account, Operation: operation}}
 	for {
-		b := l.budget(h.key)
+		b := l.known(h.key)
 		if b.Pin() {
 			h.budget = b
 			return h
@@ -85,35 +109,58 @@ func (l *Limiter) Budget(account, operation string) *Budget {
 }
 
 // Check decides one check of the key's default cost, as Budget.Check does.
-func (l *Limiter) Check(ctx context.Context, account, operation string) Decision {
+func (l *Limiter) Check(ctx context.Context, account, operation string) decision.Answer {
 	key := lease.Key{Account: account, Operation: operation}
-	return l.check(ctx, key, l.budget(key), 0, false)
+	return l.check(ctx, key, l.known(key), decision.Cost{})
 }
 
 // CheckN decides one check of the given cost, as Budget.CheckN does.
-func (l *Limiter) CheckN(ctx context.Context, account, operation string, cost int64) Decision {
+func (l *Limiter) CheckN(ctx context.Context, account, operation string, cost int64) (d decision.Answer) {
 	key := lease.Key{Account: account, Operation: operation}
-	b := l.budget(key)
-	if d, ok := l.spend(b, cost); ok {
+	b := l.known(key)
+	if l.spend(b, cost, &d) {
 		return d
 	}
-	return l.check(ctx, key, b, cost, true)
+	return l.check(ctx, key, b, decision.Tokens(cost))
 }
 
 // AllowN is CheckN without waiting or details.
 func (l *Limiter) AllowN(account, operation string, cost int64) bool {
-	b := l.budget(lease.Key{Account: account, Operation: operation})
+	b := l.known(lease.Key{Account: account, Operation: operation})
 	return b.SpendAllowed(cost) || l.allow(b, cost)
 }
 
-// budget is the budget of the key, a new one without credit if there is none.
-func (l *Limiter) budget(key lease.Key) *holder.Budget {
+// known is the budget of the key, a new one without credit if there is none. That
+// of a key that cannot be is of nobody: it is not kept, and never asked for.
+func (l *Limiter) known(key lease.Key) *holder.Budget {
 	if b, ok := l.budgets.Load(key); ok {
 		return b
+	}
+	if keyProblem(key) != "" {
+		return holder.NewBudget(key, holder.NewSignals())
 	}
 	b, _ := l.budgets.LoadOrStore(key, holder.NewBudget(key, l.signals))
 	return b
 }
 
+// askPolicy has the manager ask for the policy of a key, of which a caller knows a
+// newer version. However many say so, the brokers are asked ten times a second at
+// the most.
+func (l *Limiter) askPolicy(key lease.Key) {
+	now, last := int64(l.cfg.Clock.Mono()), l.policyAsked.Load()
+	if now-last < int64(policyAskEvery) || !l.policyAsked.CompareAndSwap(last, now) {
+		return
+	}
+	select {
+	case l.policyAsks <- key:
+	default: // Run is busy, or does not run
+	}
+}
+
+const policyAskEvery = 100 * time.Millisecond
+
 // retired forgets a budget that the manager has taken out of use.
-func (l *Limiter) retired(b *holder.Budget) { l.budgets.Delete(b.Key) }
+func (l *Limiter) retired(b *holder.Budget) {
+	l.budgets.Delete(b.Key)
+	l.fallback.forget(b)
+}

@@ -19,6 +19,7 @@ import (
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 	"github.com/tokenlease/tokenlease/regional"
+	"github.com/tokenlease/tokenlease/regional/decision"
 	"github.com/tokenlease/tokenlease/regional/holder"
 	"github.com/tokenlease/tokenlease/regional/journal"
 )
@@ -38,7 +39,7 @@ var quota = policy{operation: "report.create", capacity: 40, cost: 5}
 // bucket is the worked example.
 var bucket = policy{operation: "report.create", capacity: 40, refill: lease.Rate{Tokens: 20, Interval: time.Second}, cost: 5}
 
-func check(t *testing.T, l *regional.Limiter, want pb.Reason) regional.Decision {
+func check(t *testing.T, l *regional.Limiter, want pb.Reason) decision.Answer {
 	t.Helper()
 	d := l.Check(t.Context(), "acme", "report.create")
 	if d.Reason != want || d.Allowed != (want == pb.Reason_REASON_ALLOWED) {

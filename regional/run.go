@@ -181,6 +181,8 @@ func (r *runner) run(ctx context.Context) error {
 		case <-r.l.signals.Wake():
 		case event := <-r.events:
 			r.takeEvents(event)
+		case key := <-r.l.policyAsks:
+			r.m.Hint(0, []lease.Key{key}, false)
 		case <-done:
 			done = nil
 			r.l.stopped.Store(true)
@@ -279,6 +281,7 @@ func (r *runner) reached(err error) {
 			r.l.cfg.Logger.Warn("a request to the brokers failed: what is held is spent, and then checks are answered as unavailable", "error", err)
 		} else {
 			r.l.cfg.Logger.Info("the brokers answer again")
+			r.l.fallback.end(r.l.cfg.Clock.Mono())
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+	"github.com/tokenlease/tokenlease/regional/decision"
 )
 
 // Mount adds the Limiter service to mux.
@@ -16,30 +18,53 @@ func (l *Limiter) Mount(mux *http.ServeMux, opts ...connect.HandlerOption) {
 	mux.Handle(tokenleasev1connect.NewLimiterHandler(limiterService{l: l}, opts...))
 }
 
-// limiterService serves the Limiter RPCs. Requests have been validated. A denial
-// is an answer, not an error.
-type limiterService struct {
-	tokenleasev1connect.UnimplementedLimiterHandler
-
-	l *Limiter
-}
+// limiterService serves the Limiter RPCs. Unary requests have been validated. A
+// denial is an answer, not an error.
+type limiterService struct{ l *Limiter }
 
 // Check implements tokenleasev1connect.LimiterHandler.
 func (s limiterService) Check(ctx context.Context, req *connect.Request[pb.CheckRequest]) (*connect.Response[pb.CheckResponse], error) {
 	return connect.NewResponse(s.check(ctx, req.Msg)), nil
 }
 
-// CheckBatch implements tokenleasev1connect.LimiterHandler. Checks of one budget
-// are decided in order; those of different budgets that have to wait do so side
-// by side.
+// CheckBatch implements tokenleasev1connect.LimiterHandler.
 func (s limiterService) CheckBatch(ctx context.Context, req *connect.Request[pb.CheckBatchRequest]) (*connect.Response[pb.CheckBatchResponse], error) {
-	checks := req.Msg.GetChecks()
-	resp := &pb.CheckBatchResponse{Results: make([]*pb.CheckResult, len(checks))}
-	type key struct{ account, operation string }
-	byKey := map[key][]int{}
-	var order []key
+	return connect.NewResponse(&pb.CheckBatchResponse{Results: s.batch(ctx, req.Msg.GetChecks())}), nil
+}
+
+// Reserve implements tokenleasev1connect.LimiterHandler.
+func (s limiterService) Reserve(ctx context.Context, req *connect.Request[pb.ReserveRequest]) (*connect.Response[pb.ReserveResponse], error) {
+	check := req.Msg.GetCheck()
+	if err := check.Validate(); err != nil {
+		return connect.NewResponse(&pb.ReserveResponse{Response: s.l.counted(decision.Invalid(err.Error())).Wire()}), nil
+	}
+	want := decision.FromWire(check)
+	r, d := s.l.reserve(ctx, &want)
+	resp := &pb.ReserveResponse{Response: d.Wire()}
+	if r != nil {
+		resp.ReservationId, resp.ReservedTokens = r.id, r.tokens
+		resp.ExpiresInNs = int64(r.Expires())
+	}
+	return connect.NewResponse(resp), nil
+}
+
+// Settle implements tokenleasev1connect.LimiterHandler.
+func (s limiterService) Settle(ctx context.Context, req *connect.Request[pb.SettleRequest]) (*connect.Response[pb.SettleResponse], error) {
+	key := lease.Key{Account: req.Msg.GetKey().GetAccount(), Operation: req.Msg.GetKey().GetOperation()}
+	got := s.l.settle(ctx, key, req.Msg.GetReservationId(), req.Msg.GetCostTokens())
+	return connect.NewResponse(&pb.SettleResponse{
+		Settled: got.Settled, ReturnedTokens: got.Returned, DebtTokens: got.Debt, Detail: got.Detail,
+	}), nil
+}
+
+// batch decides checks. Those of one budget are decided in order; those of
+// different budgets that have to wait do so side by side.
+func (s limiterService) batch(ctx context.Context, checks []*pb.CheckRequest) []*pb.CheckResult {
+	results := make([]*pb.CheckResult, len(checks))
+	byKey := map[lease.Key][]int{}
+	var order []lease.Key
 	for i, c := range checks {
-		k := key{c.GetKey().GetAccount(), c.GetKey().GetOperation()}
+		k := lease.Key{Account: c.GetKey().GetAccount(), Operation: c.GetKey().GetOperation()}
 		if byKey[k] == nil {
 			order = append(order, k)
 		}
@@ -49,38 +74,23 @@ func (s limiterService) CheckBatch(ctx context.Context, req *connect.Request[pb.
 	for _, k := range order {
 		group.Go(func() {
 			for _, i := range byKey[k] {
-				resp.Results[i] = &pb.CheckResult{Response: s.one(ctx, checks[i])}
+				results[i] = &pb.CheckResult{Response: s.one(ctx, checks[i])}
 			}
 		})
 	}
 	group.Wait()
-	return connect.NewResponse(resp), nil
+	return results
 }
 
 // one decides a check of a batch; one that is not valid does not spoil the
 // others.
 func (s limiterService) one(ctx context.Context, req *pb.CheckRequest) *pb.CheckResponse {
 	if err := req.Validate(); err != nil {
-		return &pb.CheckResponse{Reason: pb.Reason_REASON_INVALID, Detail: err.Error()}
+		return s.l.counted(decision.Invalid(err.Error())).Wire()
 	}
 	return s.check(ctx, req)
 }
 
 func (s limiterService) check(ctx context.Context, req *pb.CheckRequest) *pb.CheckResponse {
-	account, operation := req.GetKey().GetAccount(), req.GetKey().GetOperation()
-	var d Decision
-	if req.CostTokens != nil {
-		d = s.l.CheckN(ctx, account, operation, req.GetCostTokens())
-	} else {
-		d = s.l.Check(ctx, account, operation)
-	}
-	resp := &pb.CheckResponse{
-		Allowed: d.Allowed, Reason: d.Reason, LimitTokens: d.Limit, RemainingTokens: d.Remaining,
-		PolicyVersion: d.PolicyVersion, GrantId: d.GrantID, Detail: d.Detail,
-	}
-	if d.HasRetry {
-		resp.HasRetry, resp.RetryInNs = true, int64(d.RetryIn)
-		resp.RetryUnixMs = retryAt(s.l.cfg.Clock.Now(), d.RetryIn)
-	}
-	return resp
+	return s.l.Decide(ctx, decision.FromWire(req)).Wire()
 }

@@ -7,6 +7,7 @@ import (
 
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional"
+	"github.com/tokenlease/tokenlease/regional/decision"
 )
 
 // A budget went short an hour ago. A check that finds no credit now, and no place
@@ -17,14 +18,14 @@ func TestNoPlaceToWaitIsNoShortage(t *testing.T) {
 		f := newFakeBroker(bucket)
 		l, _ := start(t, f, func(c *regional.Config) { c.MaxWaiters = 1 })
 		l.Budget("acme", "report.create")
-		spendAll := func() regional.Decision {
+		spendAll := func() decision.Answer {
 			for range 50 {
 				if d := l.Check(t.Context(), "acme", "report.create"); !d.Allowed {
 					return d
 				}
 			}
 			t.Fatal("a bucket without end")
-			return regional.Decision{}
+			return decision.Answer{}
 		}
 		if d := spendAll(); d.Reason != pb.Reason_REASON_EXHAUSTED {
 			t.Fatalf("a budget that is used up is answered %v", d.Reason)

@@ -29,8 +29,9 @@ type Reserver interface {
 type Reservation interface {
 	// ID names the reservation, for [Settlement] by another process.
 	ID() string
-	// Expires is how long it lasts from when it was made: then what is not settled
-	// counts as spent, and slots are released.
+	// Expires is how long it lasts from when Reserve returned it, or less where time
+	// has passed since: then what is not settled counts as spent, and slots are
+	// released.
 	Expires() time.Duration
 	// Settle ends it with the actual cost, in tokens; of slots always 0. Only the
 	// first call counts.
@@ -130,8 +131,8 @@ func (a Answer) RetrySeconds() int64 {
 		return 0
 	}
 	whole := int64(a.RetryIn / time.Second)
-	if a.RetryIn%time.Second > 0 || whole == 0 {
+	if a.RetryIn%time.Second > 0 {
 		whole++
 	}
-	return whole
+	return max(1, whole)
 }
