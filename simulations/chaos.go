@@ -24,7 +24,7 @@ func (w *World) chaos() {
 		pace = w.cfg.Pace
 	}
 	pause := w.paced(10*time.Millisecond, 5*time.Second, pace)
-	switch w.rng.IntN(15) {
+	switch w.rng.IntN(16) {
 	case 0:
 		w.when(f.Crash, func() { w.anyProcess(s).crash() })
 	case 1:
@@ -49,6 +49,8 @@ func (w *World) chaos() {
 		w.when(f.Isolate, func() { b.isolate(pause) })
 	case 11:
 		w.when(f.Restore, w.restoreSome)
+	case 12:
+		w.when(f.StepWall, func() { b.clock.wall += w.between(-f.Skew, f.Skew+time.Minute) })
 	default:
 		w.release()
 	}
@@ -93,7 +95,7 @@ func (w *World) anyProcess(s *site) *process {
 // changePolicy writes another version of some policy.
 func (w *World) changePolicy() {
 	at := w.rng.IntN(len(w.cfg.Policies))
-	p := drawPolicy(w.rng, w.cfg.Policies[at].Operation)
+	p := drawPolicy(w.rng, w.cfg.Policies[at].Operation, w.cfg.Kinds)
 	p.Rule.Version = w.cfg.Policies[at].Rule.Version + 1
 	w.SetPolicy(at, p)
 }
@@ -103,6 +105,9 @@ func (w *World) SetPolicy(at int, p lease.Policy) {
 	w.stats.Policies++
 	w.cfg.Policies = slices.Clone(w.cfg.Policies)
 	w.cfg.Policies[at] = p
+	for key, rule := range w.rules {
+		w.slotted[key] = w.slotted[key] || rule == at && p.Rule.Kind == lease.Concurrency
+	}
 	if w.stage != nil {
 		w.stage.record.Policy(w.now, p)
 	} else {
@@ -180,10 +185,11 @@ func (w *World) resolve(g record.Grant) {
 	})
 }
 
-// gone says that no process of the grant's epoch runs or can ever resume.
+// gone says that no process of the grant's epoch runs or can ever resume, and that
+// the work which holds slots of it has ended.
 func (w *World) gone(g record.Grant) bool {
 	for _, p := range w.processesOf(g) {
-		if p.alive {
+		if p.alive || p.inUse(slices.Index(w.keys, g.Key())) > 0 {
 			return false
 		}
 	}

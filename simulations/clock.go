@@ -39,4 +39,7 @@ func (c *clock) sleep(d time.Duration) {
 }
 
 // unixMs is the wall clock.
-func (c *clock) unixMs() int64 { return (c.w.now + c.wall).Milliseconds() + 1_700_000_000_000 }
+func (c *clock) unixMs() int64 { return (c.w.now + c.wall).Milliseconds() + wallAtFirst }
+
+// wallAtFirst is what a true wall clock says at the first moment of a world.
+const wallAtFirst = 1_700_000_000_000

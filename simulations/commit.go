@@ -75,7 +75,7 @@ func (b *broker) toStore() time.Duration {
 // transact sends a transaction to the store. Time passes between the decision,
 // the commit and the answer; done is called once.
 func (b *broker) transact(kind string, n int64, txn store.Txn, done func(store.TxnResult, error)) {
-	w := b.w
+	w, decided := b.w, b.w.now
 	what := w.fate()
 	forth, back := b.toStore(), b.toStore()
 	fail := func(after time.Duration) {
@@ -95,11 +95,11 @@ func (b *broker) transact(kind string, n int64, txn store.Txn, done func(store.T
 		return
 	case afterwards:
 		fail(forth)
-		w.after(w.between(0, 6*time.Second), kind, b.name, n, func() { w.apply(b, txn) })
+		w.after(w.between(0, 6*time.Second), kind, b.name, n, func() { w.apply(b, txn, decided) })
 		return
 	}
 	w.after(forth, kind, b.name, n, func() {
-		res := w.apply(b, txn)
+		res := w.apply(b, txn, decided)
 		if what == appliedLost || w.net.isCut(w.net.store(), b.node) {
 			fail(max(0, timeout-forth))
 			return
@@ -110,9 +110,9 @@ func (b *broker) transact(kind string, n int64, txn store.Txn, done func(store.T
 
 // commit sends the owner's transaction to the store, at times twice.
 func (o *owner) commit(txn store.Txn) {
-	w := o.b.w
+	w, decided := o.b.w, o.b.w.now
 	if w.percent(w.cfg.Faults.Twice) {
-		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o.b, txn) })
+		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o.b, txn, decided) })
 	}
 	w.mirror.checkDrops(o, txn)
 	o.b.transact("apply", int64(o.shard), txn, func(res store.TxnResult, err error) {
@@ -123,8 +123,9 @@ func (o *owner) commit(txn store.Txn) {
 	})
 }
 
-// apply runs a transaction on the store and checks what it did.
-func (w *World) apply(b *broker, txn store.Txn) store.TxnResult {
+// apply runs a transaction, which was decided on at some time before, on the store
+// and checks what it did.
+func (w *World) apply(b *broker, txn store.Txn, decided time.Duration) store.TxnResult {
 	res, err := w.store.Apply(txn)
 	if err != nil && electing(txn) {
 		return store.TxnResult{} // the session has ended
@@ -139,7 +140,7 @@ func (w *World) apply(b *broker, txn store.Txn) store.TxnResult {
 	if res.Succeeded && writes(txn) {
 		w.stats.Commits++
 		w.mix(uint64(res.Revision))
-		w.mirror.applied(txn)
+		w.mirror.applied(txn, decided)
 		if w.stats.Commits%compactEvery == 0 {
 			_ = w.store.Compact(res.Revision) // nothing but memory is at stake
 		}

@@ -42,6 +42,9 @@ type Faults struct {
 	Attest       bool // an operator resolves what dead epochs held
 	ForgetIdle   bool // brokers drop idle ledgers quickly
 	Restore      bool // the store is set back to a copy, which is declared
+	StepWall     bool // wall clocks of brokers step, by about Skew
+	// Skew is how far wall clocks of brokers differ; 0: by years.
+	Skew time.Duration
 }
 
 // Config of a run. [Draw] makes one from a seed.
@@ -53,12 +56,17 @@ type Config struct {
 	// A small one splits requests over several commits.
 	TxnOps   int
 	Policies []lease.Policy   // one per budget
+	Kinds    []lease.Kind     // that policies are drawn from, and change to; nil: buckets
 	Journals []holder.Journal // one per site
 	Greedy   []bool           // sites that spend whatever they have, at once
 	Faults   Faults
 	// Chaos is how long faults go on. Think is the mean pause between two checks
 	// of a site and budget.
 	Chaos, Think time.Duration
+	// Work is how long what is admitted usually takes, where it holds slots or a
+	// reservation, at the most. Reserve is the percentage of checks that reserve.
+	Work    time.Duration
+	Reserve int
 	// Pace stretches the pauses between checks, campaigns and faults, for runs of
 	// hours. Default 1.
 	Pace int
@@ -97,8 +105,13 @@ func Draw(seed uint64) Config {
 	if r.IntN(4) == 0 {
 		budgets, cfg.TxnOps = 6, 8+r.IntN(10)
 	}
+	cfg.Kinds = kindsOf(r)
+	cfg.Work = draw(100*time.Millisecond, 5*time.Second)
+	if r.IntN(2) == 0 {
+		cfg.Reserve = 1 + r.IntN(60)
+	}
 	for i := range budgets {
-		cfg.Policies = append(cfg.Policies, drawPolicy(r, budgetKey(i).Operation))
+		cfg.Policies = append(cfg.Policies, drawPolicy(r, budgetKey(i).Operation, cfg.Kinds))
 	}
 	modes := []holder.Journal{holder.JournalBlock, holder.JournalConfirm, holder.JournalOff}
 	for range 1 + r.IntN(3) {
@@ -112,18 +125,61 @@ func Draw(seed uint64) Config {
 	return cfg
 }
 
-func drawPolicy(r *rand.Rand, operation string) lease.Policy {
+// halfHours is a time zone whose hours begin half an hour after those of others.
+const halfHours = "Asia/Kolkata"
+
+// kindsOf draws which kinds of rules a world has.
+func kindsOf(r *rand.Rand) []lease.Kind {
+	all := [][]lease.Kind{
+		{lease.TokenBucket}, {lease.TokenBucket}, {lease.TokenBucket},
+		{lease.RollingWindow}, {lease.FixedWindow}, {lease.Concurrency},
+		{lease.TokenBucket, lease.RollingWindow, lease.FixedWindow},
+		{lease.TokenBucket, lease.RollingWindow, lease.FixedWindow, lease.Concurrency},
+	}
+	return all[r.IntN(len(all))]
+}
+
+// drawPolicy draws a small policy of one of the kinds.
+func drawPolicy(r *rand.Rand, operation string, kinds []lease.Kind) lease.Policy {
 	p := lease.Policy{Operation: operation, DefaultCost: 1, Rule: lease.Rule{
 		Kind: lease.TokenBucket, Version: 1, Capacity: 1 + r.Int64N(10), MaxSharePercent: 100,
-		Refill: lease.Rate{Interval: time.Second},
 	}}
-	if r.IntN(3) > 0 {
-		p.Rule.Refill.Tokens = 1 + r.Int64N(4)
+	if len(kinds) > 0 {
+		p.Rule.Kind = kinds[r.IntN(len(kinds))]
+	}
+	switch p.Rule.Kind {
+	case lease.TokenBucket:
+		p.Rule.Refill.Interval = time.Second
+		if r.IntN(3) > 0 {
+			p.Rule.Refill.Tokens = 1 + r.Int64N(4)
+		}
+	case lease.RollingWindow:
+		p.Rule.Window = 500*time.Millisecond + time.Duration(r.Int64N(int64(3500*time.Millisecond)))
+	case lease.FixedWindow:
+		p.Rule.Period, p.Rule.Zone = lease.Minute, "UTC"
+		if r.IntN(4) == 0 {
+			p.Rule.Period = lease.Hour
+		}
+		if r.IntN(4) == 0 {
+			p.Rule.Zone = halfHours
+		}
+	case lease.Concurrency:
+		p.Rule.Capacity = 1 + r.Int64N(6)
 	}
 	if r.IntN(4) == 0 {
 		p.Rule.MaxSharePercent = 50
 	}
+	p.Hold = 500*time.Millisecond + time.Duration(r.Int64N(int64(5*time.Second)))
 	return p
+}
+
+// Rule draws the policies anew, of these kinds alone.
+func (c *Config) Rule(kinds ...lease.Kind) {
+	r := rand.New(rand.NewPCG(c.Seed, 0x4b1d))
+	c.Kinds = kinds
+	for i := range c.Policies {
+		c.Policies[i] = drawPolicy(r, c.Policies[i].Operation, kinds)
+	}
 }
 
 func drawFaults(r *rand.Rand) Faults {
@@ -142,6 +198,7 @@ func drawFaults(r *rand.Rand) Faults {
 		Crash: on(), Rival: on(), Stop: on(), PauseHolder: on(), PauseBroker: on(), LoseSession: on(),
 		CrashBroker: on(), Cut: on(), ChangePolicy: on(), Attest: on(), ForgetIdle: on(),
 		Isolate: on(), Freeze: on(), Restore: r.IntN(4) == 0,
+		StepWall: on(), Skew: []time.Duration{0, 5 * time.Second, 2 * time.Minute, 2 * time.Minute}[r.IntN(4)],
 	}
 }
 

@@ -22,6 +22,8 @@ type waiter struct {
 	until   time.Duration
 	news    <-chan struct{}
 	patient bool // only credit ends it
+	plan    plan
+	holds   bool // slots, since it was admitted
 	done    func(pb.Reason)
 }
 
@@ -61,12 +63,20 @@ func (p *process) demand(key int) {
 // check is what the limiter does for one request: spend, or tell why not, or
 // wait. done may be nil.
 func (p *process) check(key int, cost int64, done func(pb.Reason)) {
-	p.start(key, &waiter{cost: cost, until: p.w.now + p.site.wait, done: done})
+	p.start(key, &waiter{cost: cost, until: p.w.now + p.site.wait, done: done, plan: p.plan()})
 }
 
 // await is a check that waits until it is admitted.
 func (p *process) await(key int, cost int64, done func(pb.Reason)) {
-	p.start(key, &waiter{cost: cost, patient: true, done: done})
+	p.start(key, &waiter{cost: cost, patient: true, done: done, plan: plan{lasts: time.Second}})
+}
+
+// plan is what the next check will do if it is admitted.
+func (p *process) plan() plan {
+	if p.w.stage != nil || p.w.cfg.Work == 0 {
+		return plan{}
+	}
+	return p.w.drawPlan()
 }
 
 func (p *process) start(key int, c *waiter) {
@@ -92,10 +102,9 @@ func (p *process) start(key int, c *waiter) {
 
 // spend admits the check if there is credit.
 func (p *process) spend(key int, b *budget, c *waiter) bool {
-	if _, ok := b.Spend(c.cost); !ok {
+	if !p.spends(key, b, c) {
 		return false
 	}
-	p.admitted(key, c.cost)
 	c.end(pb.Reason_REASON_ALLOWED)
 	return true
 }
@@ -105,7 +114,9 @@ func (p *process) judge(b *budget, c *waiter) bool {
 	if c.patient {
 		return false
 	}
-	v := b.Outlook().Judge(c.cost, p.mono())
+	p.lapse()
+	b.Expire(p.mono())
+	v := b.Judge(c.cost, p.mono())
 	if v.Reason == pb.Reason_REASON_UNSPECIFIED {
 		return false
 	}
@@ -155,11 +166,8 @@ func (p *process) wakeWaiting() {
 				b.waiting = append(b.waiting, waits)
 			}
 		}
-		for p.site.greedy && p.alive && !p.w.quiet {
-			if _, ok := b.Spend(1); !ok {
-				break
-			}
-			p.admitted(key, 1)
+		for p.site.greedy && p.alive && !p.w.quiet && p.spends(key, b, &waiter{cost: 1, plan: p.plan()}) {
+			continue
 		}
 	}
 }

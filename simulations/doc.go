@@ -16,6 +16,13 @@
 // small world, and which faults happen in it and when. In a scenario ([Play]) a
 // file says all that, and the run is measured.
 //
+// # Work
+//
+// Where a limiter holds slots or a reservation for a check, its work goes on outside,
+// for a random time: it ends, or takes longer than the policy gives it, and it does not
+// end when its process does. What a reservation uses is used at its start or at its
+// end. Only when the work has ended does the operator attest it.
+//
 // # Time
 //
 // [World.Now] is real time since the cluster was created. Every machine has a
@@ -27,12 +34,14 @@
 //
 // After every transaction that the store applied: every ledger's invariants
 // (lease.Ledger.Check), each step between successive states of one budget
-// (lease.CheckStep), that grant IDs only ever grow, that fences only rise, and that
-// ledger time is not ahead of real time. After every event of a process: what its
-// epoch could still spend of a grant is at most what the store has reserved for it,
-// summed over all processes that live, however outdated they are. At every
-// registration: each epoch goes to one start. At every admission: a judge (package
-// judge) that knows nothing of the protocol, an ideal bucket on real time. At the
+// (lease.CheckStep), that grant IDs only ever grow, that fences only rise, that
+// ledger time is not ahead of real time, and that periods lie where the calendar has
+// them. After every event of a process: what its epoch could still spend of a grant is
+// at most what the store has reserved for it, summed over all processes that live,
+// however outdated they are; and slots that work holds are reserved for its epoch,
+// though its process may be dead. At every registration: each epoch goes to one start.
+// At every admission: a judge (package judge) that knows nothing of the protocol, and
+// holds the rule of the budget, of any kind, against real time. At the
 // end, when all faults have stopped: unknown credit is resolved wherever a proof
 // exists, live holders have nothing reserved beyond what they hold, and whoever
 // waits is served.

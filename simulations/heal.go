@@ -44,7 +44,9 @@ func (w *World) heal() {
 		w.release()
 	}
 	w.reapply()
+	w.mendWalls()
 	_ = w.RunUntil(w.now + w.settle()/2)
+	_ = w.RunUntil(w.lastWork())
 	w.attestRestore()
 	w.quiet = true
 	_ = w.RunUntil(w.now + w.settle())
@@ -58,6 +60,7 @@ func (w *World) heal() {
 			}
 		}
 	}
+	w.checkFull()
 	w.checkServed()
 }
 
@@ -73,6 +76,64 @@ func (w *World) lastResume() time.Duration {
 		}
 	}
 	return last
+}
+
+// lastWork is when all work of now has ended.
+func (w *World) lastWork() time.Duration {
+	last := w.now
+	for _, k := range w.works {
+		last = max(last, k.ends)
+	}
+	return last
+}
+
+// mendWalls sets the wall clocks of all brokers right, which is not before what any
+// of them has said. Then an hour passes on them every few seconds, so that fixed
+// windows begin anew.
+func (w *World) mendWalls() {
+	ahead := time.Duration(0)
+	for _, b := range w.brokers {
+		ahead = max(ahead, b.clock.wall)
+	}
+	for _, wall := range w.mirror.wall {
+		ahead = max(ahead, time.Duration(wall-wallAtFirst)*time.Millisecond-w.now)
+	}
+	for _, b := range w.brokers {
+		b.clock.wall = ahead + time.Hour
+	}
+	w.after(5*time.Second, "hour", "", 0, w.mendWalls)
+}
+
+// checkFull holds that what was spent has come back, now that nobody has spent
+// anything for a while: by refill, as its window or period ended, or as work did.
+func (w *World) checkFull() {
+	for _, key := range w.keys {
+		b := w.mirror.ledgers[key]
+		if b == nil || !b.exists || !w.recovers(b.ledger.Rule) {
+			continue
+		}
+		l := b.ledger.Clone()
+		if after, ok := l.Rule.FullAfter(); ok && after > w.settle()/4 { // since the last attestations
+			continue
+		}
+		w.mirror.calendar.Turn(&l, l.Updated, w.brokers[0].clock.unixMs(), 0, quiet)
+		l.Advance(lease.Time(w.now))
+		if l.Available+l.Reserved() < l.Rule.Capacity {
+			w.failf("after %v without a check a budget is not full, and nobody has the rest: %v", w.settle(), &l)
+		}
+	}
+}
+
+// recovers says that a budget has credit again in a while, whatever was spent of it.
+func (w *World) recovers(r lease.Rule) bool {
+	switch r.Kind {
+	case lease.TokenBucket:
+		return r.Refill.Tokens > 0 && r.ShareCap() > 0
+	case lease.RollingWindow:
+		return r.Window <= w.settle()/4 && r.ShareCap() > 0
+	case lease.FixedWindow, lease.Concurrency:
+	}
+	return r.ShareCap() > 0
 }
 
 // supervise keeps one process of the site running.
@@ -103,10 +164,12 @@ func (w *World) checkResolved() {
 		outstanding := g.Issued - g.Spent - g.Returned
 		for _, p := range w.processesOf(g) {
 			switch {
+			case g.Kept: // until it is attested that its epoch and its work have ended
 			case p.alive && p.mgr != nil && !p.mgr.Fenced():
 				if id, unspent := p.mgr.Held(g.Key()); id != g.ID || unspent != outstanding {
 					w.failf("%s holds %d of grant %q, but of %s %d stay reserved", p.name, unspent, id, g.ID, outstanding)
 				}
+			case w.unprovable(g):
 			case p.alive:
 				w.failf("%s was replaced and its grant %s stays", p.name, g.ID)
 			case p.clean:
@@ -156,7 +219,7 @@ func (w *World) checkServed() {
 		}
 		for key, rule := range w.rules {
 			policy := w.cfg.Policies[rule]
-			if policy.Rule.Refill.Tokens == 0 || policy.Rule.ShareCap() == 0 {
+			if !w.recovers(policy.Rule) {
 				continue
 			}
 			name := p.name + " " + policy.Operation

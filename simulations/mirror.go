@@ -2,11 +2,13 @@ package simulations
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tokenlease/tokenlease/broker/record"
+	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
@@ -21,12 +23,15 @@ type mirror struct {
 	fences  map[lease.Holder][]lease.Fence // by shard
 	newest  []lease.GrantID                // by shard
 	clock   []int64                        // by shard
+	wall    []int64                        // by shard: the wall clock that its owners go by
 	// Of the transaction at hand: budgets that it touches, grants that it opens.
 	touched []*book
 	opened  []lease.GrantID
 	issued  int64 // tokens, ever
+	decided time.Duration
 	// generation of the store: that of the copy, after a restore that is not declared.
 	generation uint32
+	calendar   shard.Calendar
 }
 
 // book is one budget in the store.
@@ -45,16 +50,18 @@ type book struct {
 func newMirror(w *World) *mirror {
 	return &mirror{
 		w: w, generation: 1, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
-		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards),
+		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards), wall: make([]int64, w.cfg.Shards),
+		calendar: shard.Calendar{},
 	}
 }
 
-// applied takes a transaction that the store has applied.
-func (m *mirror) applied(txn store.Txn) {
+// applied takes a transaction that the store has applied, and when it was decided
+// on.
+func (m *mirror) applied(txn store.Txn, decided time.Duration) {
 	if m.w.restored && m.w.stage == nil {
 		return // until the restore is declared; revisions repeat, and late transactions may pass
 	}
-	m.touched, m.opened = m.touched[:0], m.opened[:0]
+	m.touched, m.opened, m.decided = m.touched[:0], m.opened[:0], decided
 	for i := range txn.Then {
 		if op := &txn.Then[i]; op.Kind == store.OpPut || op.Kind == store.OpDelete {
 			m.op(op)
@@ -106,7 +113,7 @@ func (m *mirror) head(kv store.KeyValue) {
 		if h.ClockNs < m.clock[id] && !m.w.restored || h.ClockNs > int64(m.w.now) {
 			m.w.failf("ledger time of shard %d is %d after %d, at %d of real time", id, h.ClockNs, m.clock[id], int64(m.w.now))
 		}
-		m.clock[id] = h.ClockNs
+		m.clock[id], m.wall[id] = h.ClockNs, h.CommittedUnixMs
 	}
 }
 
@@ -162,6 +169,7 @@ func (m *mirror) dropped(b *book) {
 	b.exists, b.dropped = false, true
 	l := b.ledger.Clone()
 	now := lease.Time(m.w.now)
+	m.calendar.Turn(&l, l.Updated, m.wall[m.shard(b)], 0, quiet)
 	if wait, ok := l.Rule.Refill.Wait(l.Rule.Capacity - l.Available - l.Reserved()); ok {
 		if l.Rule.Refill.Tokens > 0 {
 			wait -= time.Duration(l.Remainder / l.Rule.Refill.Tokens)
@@ -169,9 +177,12 @@ func (m *mirror) dropped(b *book) {
 		l.Advance(min(now, l.Updated.Add(wait))) // full from here on: a cut is made up for
 	}
 	l.Advance(now)
-	if !m.w.judges[b.index].Full(m.w.now) && !m.w.restored {
-		m.w.failf("the record of a budget was dropped whose bucket is not full: %v", &l)
+	j := m.w.judges[b.index]
+	j.LedgerOf(m.w.now, m.decided, &l)
+	if !j.Full(m.w.now) && !m.w.restored {
+		m.w.failf("the record of a budget was dropped of which not all could be admitted: %v", &l)
 	}
+	j.Dropped()
 	if !l.Full() && !m.w.restored {
 		m.w.failf("the record of a budget was dropped that is not full: %v", &l)
 	}
@@ -239,15 +250,63 @@ func (m *mirror) check(b *book) {
 		m.w.failf("after a commit: %v", err)
 		return
 	}
-	if before := b.ledger; before.Rule.Version > 0 && !b.dropped && !b.reread {
-		if err := lease.CheckStep(before, &l); err != nil {
+	if b.ledger.Rule.Version > 0 && !b.dropped && !b.reread {
+		if err := lease.CheckStep(m.turned(b), &l); err != nil {
 			m.w.failf("after a commit: %v", err)
 		}
 	}
 	b.ledger, b.dropped, b.reread = &l, false, false
-	m.w.judges[b.index].Ledger(m.w.now, &l)
+	m.judge(b)
 	m.held(b)
 }
+
+// turned is the ledger of before the commit, in the period that the owner found
+// itself in when it made it. The judge hears of it: that period has begun, though
+// the commit may have put another calendar in force as well.
+func (m *mirror) turned(b *book) *lease.Ledger {
+	if b.ledger.Rule.Kind != lease.FixedWindow {
+		return b.ledger
+	}
+	l := b.ledger.Clone()
+	m.calendar.Turn(&l, l.Updated, m.wall[m.shard(b)], 0, quiet)
+	if l.Began != b.ledger.Began {
+		m.w.judges[b.index].LedgerOf(m.w.now, m.decided, &l)
+	}
+	return &l
+}
+
+// checkPeriod holds that a period begins where the calendar has it, at or before
+// what its owners' clocks say.
+func (m *mirror) checkPeriod(b *book) {
+	l := b.ledger
+	if l.Rule.Kind != lease.FixedWindow || l.Began == 0 || m.w.stage != nil {
+		return
+	}
+	unit, beyond, wall := l.Rule.Per().Milliseconds(), int64(0), m.wall[m.shard(b)]
+	if l.Rule.Zone == halfHours && l.Rule.Period == lease.Hour {
+		beyond = unit / 2
+	}
+	if l.Began%unit != beyond || l.Began > wall {
+		m.w.failf("a period of %v began at %d, with clocks at %d: %v", l.Rule.Per(), l.Began, wall, l)
+	}
+}
+
+// judge shows the ledger to the judge. Slots that work holds are none any more once
+// the rule is of another kind.
+func (m *mirror) judge(b *book) {
+	w, j := m.w, m.w.judges[b.index]
+	j.LedgerOf(w.now, m.decided, b.ledger)
+	m.checkPeriod(b)
+	if b.ledger.Rule.Kind != lease.Concurrency {
+		w.freeSlots(b.index)
+	}
+	if err := j.Check(w.now); err != nil {
+		w.failf("%s: %v", b.ledger.Key.Operation, err)
+	}
+}
+
+// quiet discards what a calendar logs.
+var quiet = slog.New(slog.DiscardHandler)
 
 // manyBudgets is from how many budgets on a process's holdings are checked only
 // where they can have grown: in answers.
@@ -297,6 +356,7 @@ func (m *mirror) held(b *book) {
 	held := room[:0]
 	for _, s := range m.w.sites {
 		for _, p := range s.procs {
+			m.inUse(b, p)
 			if !p.alive || p.mgr == nil || p.budgets[b.index] == nil {
 				continue
 			}
@@ -321,6 +381,27 @@ func (m *mirror) held(b *book) {
 		if h.tokens > reserved {
 			m.w.failf("%d tokens of grant %s are unspent in regions, %d are reserved: %v", h.tokens, h.grant, reserved, b.ledger)
 		}
+	}
+}
+
+// inUse holds that slots which work of the process's epoch holds are reserved for
+// it, though the process may be dead.
+func (m *mirror) inUse(b *book, p *process) {
+	if len(m.w.works) == 0 || b.ledger.Rule.Kind != lease.Concurrency || lease.GenerationOf(max(1, p.epoch)) < m.w.era.generation {
+		return
+	}
+	held := p.inUse(b.index)
+	if held == 0 {
+		return
+	}
+	var reserved int64
+	for _, g := range b.ledger.Grants {
+		if b.exists && g.Holder == p.site.holder && g.Epoch == p.epoch {
+			reserved += g.Outstanding()
+		}
+	}
+	if held > reserved {
+		m.w.failf("work of %s holds %d slots, and %d are reserved for it: %v", p.name, held, reserved, b.ledger)
 	}
 }
 
@@ -353,7 +434,7 @@ func (m *mirror) reread() {
 	for _, kv := range res.KVs {
 		txn.Then = append(txn.Then, store.Op{Kind: store.OpPut, Key: kv.Key, Value: kv.Value})
 	}
-	m.applied(txn)
+	m.applied(txn, m.w.now)
 }
 
 // checkDrops holds that an owner does not drop a record under an older policy than

@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -246,7 +247,25 @@ func (st *stage) ask(s *site, a workload.Arrival) {
 		st.w.after(p.resumes-st.w.now, "arrival", s.name, int64(a.Key), func() { st.ask(s, a) })
 		return
 	}
-	p.check(a.Key, a.Cost, func(reason pb.Reason) { st.ended(a, outcomeOf(reason)) })
+	c := &waiter{cost: a.Cost, until: st.w.now + s.wait, plan: plan{lasts: cmp.Or(a.Work, time.Second)}}
+	c.done = func(reason pb.Reason) {
+		if c.holds {
+			st.holds(a)
+		} else {
+			st.ended(a, outcomeOf(reason))
+		}
+	}
+	p.start(a.Key, c)
+}
+
+// holds records a check that was admitted to slots.
+func (st *stage) holds(a workload.Arrival) {
+	if st.w.healed {
+		return
+	}
+	if err := st.record.Holds(a, st.w.now); err != nil {
+		st.w.failf("%v", err)
+	}
 }
 
 // ended records how a check has ended; the judge has a word on admissions.

@@ -40,6 +40,7 @@ type process struct {
 	signals *holder.Signals
 	budgets []*budget // by number of the key
 	waiting int       // checks
+	works   []*work   // that it holds something for
 	resumes time.Duration
 	wake    time.Duration
 	pumping bool
@@ -176,7 +177,9 @@ func (p *process) pump() {
 		w.after(p.resumes-w.now, "resume", p.name, 0, p.pump)
 		return
 	}
+	p.lapse()
 	effects := p.mgr.Step(p.mono())
+	p.lapse()
 	if p.crashPoint() {
 		return
 	}
@@ -281,6 +284,7 @@ func (p *process) synced(id uint64, resp *pb.SyncResponse, err error) {
 		p.noEvidence(resp)
 	}
 	p.mgr.Synced(id, resp, err, p.mono())
+	p.lapse()
 	w.mirror.checkAnswered(p, resp)
 	if !p.crashPoint() {
 		p.soon()
@@ -332,6 +336,7 @@ func (p *process) write(write *holder.JournalWrite) {
 		if fails {
 			p.pending(w.rng.IntN(2) == 0)
 			p.mgr.Journaled(0, errDisk)
+			p.lapse()
 			p.soon()
 			return
 		}
@@ -379,6 +384,7 @@ func (p *process) pause(d time.Duration, sleeps bool) {
 // exit leaves the disk to others.
 func (p *process) exit() {
 	p.alive = false
+	p.abandon()
 	if p.disk.lock == p {
 		p.disk.lock = nil
 	}
@@ -405,6 +411,7 @@ func (p *process) stop() {
 	if p.alive && p.mgr != nil {
 		p.w.stats.Stops++
 		p.mgr.Stop()
+		p.lapse()
 		p.soon()
 	}
 }

@@ -3,6 +3,7 @@ package simulations
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	registry "github.com/tokenlease/tokenlease/broker"
@@ -46,7 +47,7 @@ func (w *World) found() {
 func (w *World) restoreSome() {
 	switch {
 	case w.restored: // and not declared yet
-	case w.era.unknown && len(w.earlier()) == 0 && w.rng.IntN(2) == 0:
+	case w.era.unknown && len(w.earlier()) == 0 && !w.earlierWork() && w.rng.IntN(2) == 0:
 		w.attestRestore()
 	case w.era.copied == nil || w.rng.IntN(3) == 0:
 		w.era.copied = w.backup()
@@ -159,6 +160,11 @@ func (w *World) earlier() []*process {
 		}
 	}
 	return ps
+}
+
+// earlierWork says that work of earlier generations goes on.
+func (w *World) earlierWork() bool {
+	return slices.ContainsFunc(w.works, func(k *work) bool { return k.p.epoch < lease.EpochFloor(w.era.generation) })
 }
 
 // goBack replaces the contents of the store by those of the copy. Sessions that

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/lease"
 )
 
 var (
@@ -109,5 +110,38 @@ func TestParseHistoryRefuses(t *testing.T) {
 		if h, err := ParseHistory(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is read as %v, %v; want %q", text, h, err, want)
 		}
+	}
+}
+
+// The swarm has worlds of every kind of rule, and of changes between them; in many
+// something is held.
+func TestSwarmHasEveryKind(t *testing.T) {
+	kinds, changes, reserves := map[lease.Kind]int{}, 0, 0
+	for seed := uint64(1); seed <= 200; seed++ {
+		cfg := Draw(seed)
+		for _, p := range cfg.Policies {
+			kinds[p.Rule.Kind]++
+			if err := p.Validate(); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+		if len(cfg.Kinds) > 1 && cfg.Faults.ChangePolicy {
+			changes++
+		}
+		if cfg.Reserve > 0 {
+			reserves++
+		}
+	}
+	for _, kind := range []lease.Kind{lease.TokenBucket, lease.RollingWindow, lease.FixedWindow, lease.Concurrency} {
+		if kinds[kind] < 50 {
+			t.Errorf("%d budgets of %s in 200 worlds", kinds[kind], kind)
+		}
+	}
+	if changes < 10 || reserves < 50 {
+		t.Errorf("kinds change in %d of 200 worlds, checks reserve in %d", changes, reserves)
+	}
+	found := Search{First: 1, Seeds: 20, Workers: 2}.Run(t.Context())
+	if found.Stats.Holds < 100 {
+		t.Errorf("something was held %d times in 20 worlds", found.Stats.Holds)
 	}
 }

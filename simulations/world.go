@@ -50,6 +50,9 @@ type World struct {
 	rules    []int // by key: its policy, in cfg.Policies
 	judges   []*judge.Judge
 	stash    []func()                     // messages held back for long
+	works    []*work                      // that go on
+	holds    uint64                       // that were ever asked for
+	slotted  []bool                       // by key: its policy has had slots
 	stops    []func()                     // of coroutines that may still wait
 	starts   map[lease.GrantHolder]string // nonces, by the epoch that they got
 	served   map[string]uint64            // epochs, by the nonce and the epoch that it was to replace
@@ -62,6 +65,7 @@ type World struct {
 // Stats counts what happened in a run.
 type Stats struct {
 	Admitted    int64 `json:"admitted_tokens"`
+	Holds       int64 `json:"holds"` // slots that work took, and reservations
 	Denied      int64 `json:"exhausted_checks"`
 	Unavailable int64 `json:"unavailable_checks"`
 	Messages    int64 `json:"messages"`
@@ -83,6 +87,7 @@ type Stats struct {
 // add sums up runs.
 func (s *Stats) add(o Stats) {
 	s.Admitted += o.Admitted
+	s.Holds += o.Holds
 	s.Denied += o.Denied
 	s.Unavailable += o.Unavailable
 	s.Messages += o.Messages
@@ -150,13 +155,18 @@ func newWorld(cfg Config) *World {
 func (w *World) addKey(key lease.Key, rule int, j *judge.Judge) {
 	w.keys = append(w.keys, key)
 	w.rules = append(w.rules, rule)
+	w.slotted = append(w.slotted, w.cfg.Policies[rule].Rule.Kind == lease.Concurrency)
 	w.judges = append(w.judges, j)
 }
 
 // drawClock is a clock of a machine in a swarm: most are true, some are slow.
 func (w *World) drawClock() clock {
 	c := w.newClock()
-	c.wall = time.Duration(w.rng.Int64N(int64(100_000 * time.Hour)))
+	skew := w.cfg.Faults.Skew
+	if skew == 0 {
+		skew = 100_000 * time.Hour
+	}
+	c.wall = w.between(0, skew)
 	if w.rng.IntN(4) == 0 {
 		c.slow = 1 + w.rng.IntN(30)
 	}

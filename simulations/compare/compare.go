@@ -32,14 +32,26 @@ type Options struct {
 }
 
 // Runs is how many runs Play takes for a scenario.
-func (o Options) Runs() int { return 1 + len(o.others()) }
+func (o Options) Runs(sc *scenario.Scenario) int { return 1 + len(o.others(sc)) }
 
-// others are the strategies that are compared with the real code.
-func (o Options) others() []string {
+// others are the strategies that are compared with the real code: those that have a
+// model of all that the scenario has. The oracle always does.
+func (o Options) others(sc *scenario.Scenario) []string {
 	if o.Alone {
 		return strategies.Names[:1]
 	}
-	return strategies.Names
+	return slices.DeleteFunc(slices.Clone(strategies.Names), func(name string) bool { return !strategies.Models(sc, name) })
+}
+
+// leftOut are the others that are not compared.
+func (o Options) leftOut(sc *scenario.Scenario) []string {
+	var names []string
+	for _, name := range strategies.Names {
+		if !o.Alone && !strategies.Models(sc, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Play plays scenarios, and gives their results in the same order: the real code
@@ -51,8 +63,8 @@ func Play(ctx context.Context, scenarios []*scenario.Scenario, o Options) ([]rep
 	type task struct{ scenario, place int }
 	var tasks []task
 	for i, sc := range scenarios {
-		runs[i] = report.Run{Scenario: sc, Results: make([]*measure.Result, o.Runs())}
-		for place := range o.Runs() {
+		runs[i] = report.Run{Scenario: sc, Results: make([]*measure.Result, o.Runs(sc)), LeftOut: o.leftOut(sc)}
+		for place := range o.Runs(sc) {
 			tasks = append(tasks, task{i, place})
 		}
 	}
@@ -114,7 +126,7 @@ func (o Options) run(sc *scenario.Scenario, place int) (r *measure.Result, wall 
 		seed = sc.Seed
 	}
 	if place > 0 {
-		name := o.others()[place-1]
+		name := o.others(sc)[place-1]
 		if r, err = strategies.Run(sc, seed, name); err != nil {
 			err = fmt.Errorf("%s with strategy %s: %w", sc.File, name, err)
 		}

@@ -111,6 +111,17 @@ var presets = []Scope{
 		Capacities: []int64{1, 3},
 	},
 	{
+		Name: "window", About: "two regions share a rolling window",
+		Capacity: 2, Window: 2, Ticks: 3, Journal: holder.JournalOff, Starts: both, Greedy: otherGreedy,
+		Checks: [regions]int{2, 1}, Costs: []int64{1}, Requests: [regions]int{3, 1}, Answers: 1,
+	},
+	{
+		Name: "windows", About: "a rolling window gets another limit, is not used, and leaves memory",
+		Capacity: 2, Window: 1, Ticks: 2, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{2, 0}, Costs: []int64{1}, Requests: [regions]int{3, 0}, Answers: 1, IdleClose: true, Alone: true,
+		Capacities: []int64{1, 3},
+	},
+	{
 		Name: "standard", About: "two regions, with checks of two costs",
 		Capacity: 3, Refill: 1, Ticks: 1, Journal: holder.JournalOff, Starts: both, Greedy: otherGreedy,
 		Checks: [regions]int{3, 1}, Costs: []int64{1, 2}, Requests: [regions]int{4, 2}, Answers: 3, GiveUps: 1,

@@ -26,6 +26,7 @@ type Scope struct {
 
 	Capacity int64 // of the budget, in tokens
 	Refill   int64 // tokens a tick
+	Window   int   // ticks of a rolling window; 0: a token bucket
 	Ticks    int   // how often time moves on, by a second
 
 	Journal holder.Journal
@@ -98,6 +99,9 @@ func (s *Scope) rule(version int) lease.Rule {
 	if version > 1 {
 		capacity = s.Capacities[version-2]
 	}
+	if s.Window > 0 {
+		return lease.Rule{Kind: lease.RollingWindow, Version: int64(version), Capacity: capacity, Window: at(uint8(s.Window)), MaxSharePercent: 100}
+	}
 	return lease.Rule{
 		Kind: lease.TokenBucket, Version: int64(version), Capacity: capacity,
 		Refill: lease.Rate{Tokens: s.Refill, Interval: tick}, MaxSharePercent: 100,
@@ -109,6 +113,8 @@ func (s *Scope) Validate() error {
 	switch {
 	case s.Capacity < 1 || s.Refill < 0 || s.Ticks < 0 || s.Ticks > 100:
 		return fmt.Errorf("scope %s: capacity %d, refill %d, %d ticks", s.Name, s.Capacity, s.Refill, s.Ticks)
+	case s.Window < 0 || s.Window > 100 || s.Window > 0 && s.Refill > 0:
+		return fmt.Errorf("scope %s: a window of %d ticks, and a refill of %d: a window has none", s.Name, s.Window, s.Refill)
 	case slices.Max(s.Starts[:]) > maxStarts || slices.Min(s.Starts[:]) < 0:
 		return fmt.Errorf("scope %s: a region starts %d times at the most", s.Name, maxStarts)
 	case s.FailOvers >= maxOwners:

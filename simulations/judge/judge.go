@@ -2,163 +2,197 @@ package judge
 
 import (
 	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
 )
 
-// Judge decides whether what was admitted of one budget conforms: in any
-// interval of length T at most B + R*T. It knows nothing of grants, and keeps an
-// exact bucket, as what it lacks to be full.
-//
-// When the policy changes, B is the highest that was in force in the interval, and
-// R at each moment the highest that had been so far: there is one bucket for each
-// run of versions. A version is in force from when it is written, and binds once
-// the ledger has it and no more than its capacity is out; until then the versions
-// before are the guarantee (contract C8).
-//
-// It is exact but for one thing: when the refill's interval changes, what is below
-// a nanosecond's refill is let off.
+// Judge decides whether what was admitted of one budget conforms. It knows nothing
+// of grants. The package comment has its rules.
 type Judge struct {
-	rules    []lease.Rule // in order of version
-	bound    int64        // the newest version that binds
-	periods  []period
+	rules []lease.Rule // as they were written
+	bound int64        // the newest version that binds
+	kind  lease.Kind   // in force
+	// fresh: the ledger has no record, so its next one starts anew, under whatever
+	// kind is in force then.
+	fresh    bool
+	runs     []run
+	turn     turn
+	held     int64 // slots
 	excess   int64
 	excessAt time.Duration
 }
 
-// period is a run of versions, from some version to the newest.
-type period struct {
-	capacity int64
-	rate     lease.Rate
-	deficit  wide // numerator over rate.Interval
-	at       time.Duration
-}
-
 // New judges a budget that starts full.
 func New(rule lease.Rule) *Judge {
-	return &Judge{rules: []lease.Rule{rule}, bound: rule.Version, periods: []period{newPeriod(rule, 0)}}
+	j := &Judge{rules: []lease.Rule{rule}, bound: rule.Version, kind: rule.Kind, fresh: true}
+	j.runs = []run{newRun(rule, 0)}
+	return j
 }
 
-func newPeriod(rule lease.Rule, now time.Duration) period {
-	p := period{capacity: rule.Capacity, rate: rule.Refill, at: now}
-	if p.rate.Tokens == 0 {
-		p.rate.Interval = 1
-	}
-	return p
-}
-
-// Admit takes an admission, and says if it is one too many.
+// Admit takes an admission of tokens, and says if it is one too many.
 func (j *Judge) Admit(now time.Duration, tokens int64) (err error) {
-	for i := range j.periods {
-		p := &j.periods[i]
-		p.advance(now)
-		interval := int64(p.rate.Interval)
-		p.deficit = p.deficit.plus(product(tokens, interval))
-		over := p.deficit.minus(product(p.capacity, interval))
-		if over.isZero() {
+	for i := range j.runs {
+		over, rest, allowed := j.runs[i].admit(now, tokens, j.turn.began)
+		if over == 0 && rest == 0 {
 			continue
 		}
-		whole, rest := over.divide(interval)
-		err = fmt.Errorf("over-admission: %.3f tokens above capacity %d and refill %d/%v",
-			float64(whole)+float64(rest)/float64(interval), p.capacity, p.rate.Tokens, p.rate.Interval)
+		err = fmt.Errorf("over-admission: %.3f tokens above %s", float64(over)+rest, allowed)
 		if rest > 0 {
-			whole++
+			over++
 		}
-		if whole > j.excess {
-			j.excess, j.excessAt = whole, now
-		}
+		j.exceeded(now, over)
 	}
 	return err
 }
 
+// Hold takes slots that work holds from now on, and says if they are too many.
+func (j *Judge) Hold(now time.Duration, slots int64) error {
+	j.held += slots
+	return j.Check(now)
+}
+
+// Release takes slots of work that has ended, or whose time is over.
+func (j *Judge) Release(slots int64) { j.held -= slots }
+
+// Held is how many slots are held.
+func (j *Judge) Held() int64 { return j.held }
+
+// Check says if more slots are held than there are now: a version that binds may
+// have taken some away.
+func (j *Judge) Check(now time.Duration) error {
+	over := j.held - j.Capacity()
+	if j.held == 0 || over <= 0 {
+		return nil
+	}
+	j.exceeded(now, over)
+	return fmt.Errorf("%d slots are held where there are %d", j.held, j.Capacity())
+}
+
+func (j *Judge) exceeded(now time.Duration, over int64) {
+	if over > j.excess {
+		j.excess, j.excessAt = over, now
+	}
+}
+
 // Capacity is what the budget admits at once at present, in tokens, under the
 // versions that are the guarantee.
-func (j *Judge) Capacity() int64 { return j.periods[len(j.periods)-1].capacity }
+func (j *Judge) Capacity() int64 { return j.runs[len(j.runs)-1].capacity() }
 
-// Excess is by how much the admissions of some interval were above what is
-// allowed, in whole tokens, rounded up, at the worst moment, and when that was.
+// Excess is by how much the admissions of some interval, or the slots held at some
+// moment, were above what is allowed, in whole tokens, rounded up, at the worst
+// moment, and when that was.
 func (j *Judge) Excess() (tokens int64, at time.Duration) { return j.excess, j.excessAt }
-
-// advance refills up to now.
-func (p *period) advance(now time.Duration) {
-	if now <= p.at {
-		return
-	}
-	p.deficit = p.deficit.minus(product(int64(now-p.at), p.rate.Tokens))
-	p.at = now
-}
 
 // Written tells the judge of another version of the policy.
 func (j *Judge) Written(now time.Duration, rule lease.Rule) {
 	j.rules = append(j.rules, rule)
-	for i := range j.periods {
-		j.periods[i].widen(now, rule)
+	for i := range j.runs {
+		j.runs[i].widen(now, rule)
 	}
 }
 
 // Ledger shows the judge the state of the ledger, whenever it has changed.
-func (j *Judge) Ledger(now time.Duration, l *lease.Ledger) {
-	if l.Rule.Version <= j.bound || l.Available+l.Reserved() > l.Rule.Capacity {
-		return
+func (j *Judge) Ledger(now time.Duration, l *lease.Ledger) { j.LedgerOf(now, now, l) }
+
+// LedgerOf is Ledger for a change that was decided on earlier than it was made: what
+// a rule of another kind earns counts from then on.
+func (j *Judge) LedgerOf(now, decided time.Duration, l *lease.Ledger) {
+	if l.Rule.Kind == lease.FixedWindow {
+		j.turned(turn{period: l.Rule.Period, zone: l.Rule.Zone, began: l.Began})
 	}
-	j.bind(now, l.Rule)
+	j.become(now, decided, l.Rule)
+	j.fresh = false
+	if l.Rule.Version > j.bound && l.Available+l.Reserved() <= l.Rule.Capacity {
+		j.bind(now, l.Rule)
+	}
 }
 
 // Bind lets the newest version that was written bind from now on, for strategies
 // without a ledger.
 func (j *Judge) Bind(now time.Duration) {
 	if newest := j.rules[len(j.rules)-1]; newest.Version > j.bound {
+		j.become(now, now, newest)
 		j.bind(now, newest)
+	}
+}
+
+// Turned tells the judge in which period of the calendar the budget is, for
+// strategies without a ledger: when that began, in milliseconds since 1970.
+func (j *Judge) Turned(rule lease.Rule, began int64) {
+	j.turned(turn{period: rule.Period, zone: rule.Zone, began: began})
+}
+
+// become puts a rule in force. One of another kind starts as if all that is not out
+// had been spent when it was decided on.
+func (j *Judge) become(now, decided time.Duration, rule lease.Rule) {
+	if rule.Kind == j.kind {
+		return
+	}
+	j.kind = rule.Kind
+	for i := range j.runs {
+		r := &j.runs[i]
+		left := rule.Capacity // a budget without a record is full
+		if !j.fresh {
+			left = r.left(now, j.turn.began)
+		}
+		r.open(rule, left, decided, j.turn.began)
 	}
 }
 
 func (j *Judge) bind(now time.Duration, rule lease.Rule) {
 	j.bound = rule.Version
-	p := newPeriod(rule, now)
-	for _, r := range j.rules {
-		if r.Version > rule.Version {
-			p.widen(now, r) // written, and not yet in force
+	r := newRun(rule, now)
+	for _, other := range j.rules {
+		if other.Version > rule.Version {
+			r.widen(now, other) // written, and not yet in force
 		}
 	}
-	j.periods = append(j.periods, p)
-}
-
-// widen takes another version into the period.
-func (p *period) widen(now time.Duration, rule lease.Rule) {
-	p.advance(now)
-	p.capacity = max(p.capacity, rule.Capacity)
-	if faster(rule.Refill, p.rate) {
-		whole, rest := p.deficit.divide(int64(p.rate.Interval))
-		part, _ := product(rest, int64(rule.Refill.Interval)).divide(int64(p.rate.Interval))
-		p.deficit = product(whole, int64(rule.Refill.Interval)).plus(wide{lo: uint64(part)})
-		p.rate = rule.Refill
-	}
-}
-
-func faster(a, b lease.Rate) bool {
-	hiA, loA := bits.Mul64(uint64(a.Tokens), uint64(b.Interval))
-	hiB, loB := bits.Mul64(uint64(b.Tokens), uint64(max(1, a.Interval)))
-	return hiA > hiB || hiA == hiB && loA > loB
+	j.runs = append(j.runs, r)
 }
 
 // Restored tells the judge that an older version of the policy is in force again,
-// since the store was set back.
+// since the store was set back. Its calendar may have been set back as well.
 func (j *Judge) Restored(now time.Duration, rule lease.Rule) {
-	for i := range j.periods {
-		j.periods[i].widen(now, rule)
+	j.fresh = true
+	for i := range j.runs {
+		j.runs[i].widen(now, rule)
+		j.runs[i].calendar.keep(j.turn.began, j.turn.began)
 	}
 }
 
-// Full says that a bucket which refills as fast as any version allows is full.
+// Dropped tells the judge that the ledger's record went: the budget is full.
+func (j *Judge) Dropped() { j.fresh = true }
+
+// Full says that a budget which recovers as fast as any version allows is full.
 func (j *Judge) Full(now time.Duration) bool {
-	for i := range j.periods {
-		p := &j.periods[i]
-		p.advance(now)
-		if !p.deficit.isZero() {
+	for i := range j.runs {
+		if !j.runs[i].full(now, j.turn.began) {
 			return false
 		}
 	}
-	return true
+	return j.held == 0
+}
+
+// turn is where a fixed window is: which period of which calendar.
+type turn struct {
+	period lease.Period
+	zone   string
+	began  int64 // in milliseconds since 1970; 0: not known
+}
+
+// turned takes the period that the ledger is in. One of another calendar, or the
+// first that is known, takes over what was admitted before.
+func (j *Judge) turned(to turn) {
+	was := j.turn
+	j.turn = to
+	if was.period == to.period && was.zone == to.zone && was.began != 0 {
+		return
+	}
+	for i := range j.runs {
+		if j.fresh && was.began != 0 {
+			was.began = -1 // periods may have passed that nobody saw
+		}
+		j.runs[i].calendar.keep(was.began, to.began)
+	}
 }

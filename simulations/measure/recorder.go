@@ -149,6 +149,20 @@ func (r *Recorder) Arrived(a workload.Arrival) {
 // budget, whose complaint is the error: it fails a run of ours. It is recorded
 // all the same, and the others go on.
 func (r *Recorder) Ended(a workload.Arrival, at time.Duration, o Outcome) error {
+	if err := r.ended(a, at, o); err != nil || o != Admitted {
+		return err
+	}
+	if err := r.judges[a.Key].Admit(at, a.Cost); err != nil {
+		return fmt.Errorf("%s/%s: %w", r.keys[a.Key].Account, r.keys[a.Key].Operation, err)
+	}
+	return nil
+}
+
+// Holds is Ended for a check that was admitted to slots, of which the judge is told
+// by whoever knows when they are free again.
+func (r *Recorder) Holds(a workload.Arrival, at time.Duration) error { return r.ended(a, at, Admitted) }
+
+func (r *Recorder) ended(a workload.Arrival, at time.Duration, o Outcome) error {
 	r.reach(at)
 	if a.Index >= len(r.checks) || r.checks[a.Index].end != never {
 		return fmt.Errorf("check %d ended twice, or never arrived", a.Index)
@@ -161,9 +175,6 @@ func (r *Recorder) Ended(a workload.Arrival, at time.Duration, o Outcome) error 
 	case Admitted:
 		r.result.Admitted += a.Cost
 		region.Admitted += a.Cost
-		if err := r.judges[a.Key].Admit(at, a.Cost); err != nil {
-			return fmt.Errorf("%s/%s: %w", r.keys[a.Key].Account, r.keys[a.Key].Operation, err)
-		}
 	case Exhausted:
 		r.result.Exhausted++
 		region.Exhausted++

@@ -48,12 +48,13 @@ func (r *Recorder) Result(end time.Duration) *Result {
 	return out
 }
 
-// cap is the sum of B + R*T, each rounded down, over the budgets that were asked
-// for.
+// cap is the sum of what the budgets that were asked for admit at most: B + R*T,
+// rounded down, or the limits of as many windows as there are. Slots are used again
+// and again; they have no cap of that kind.
 func (r *Recorder) cap(end time.Duration) (sum int64) {
 	for i, rule := range r.rules {
 		if r.asked[i] {
-			sum = saturating(sum, saturating(rule.Capacity, earned(rule.Refill, end)))
+			sum = saturating(sum, most(rule, end))
 		}
 	}
 	return sum
@@ -74,6 +75,13 @@ func (r *Recorder) bound() (tau time.Duration, bound float64) {
 		return tau, 0
 	}
 	rule := r.rules[0]
+	switch rule.Kind {
+	case lease.TokenBucket:
+	case lease.RollingWindow:
+		return tau, float64(rule.Window) / float64(rule.Window+tau)
+	default:
+		return tau, 0 // not known
+	}
 	needed := float64(rule.Refill.Tokens) / rule.Refill.Interval.Seconds() * seconds
 	if rule.Refill.Tokens == 0 || needed <= float64(rule.Capacity) {
 		return tau, 1 // without refill there is nothing to lose
@@ -114,8 +122,27 @@ func highest(a, b lease.Rule) lease.Rule {
 	if hiB > hiA || hiB == hiA && loB > loA {
 		a.Refill = b.Refill
 	}
-	a.Version = b.Version
+	a.Version, a.Kind, a.Window, a.Period, a.Zone = b.Version, b.Kind, b.Window, b.Period, b.Zone
 	return a
+}
+
+// most is what a rule admits at most in a time.
+func most(rule lease.Rule, end time.Duration) int64 {
+	switch rule.Kind {
+	case lease.TokenBucket:
+		return saturating(rule.Capacity, earned(rule.Refill, end))
+	case lease.RollingWindow, lease.FixedWindow:
+		windows := int64(end/max(1, rule.Per())) + 1
+		if rule.Kind == lease.FixedWindow {
+			windows++ // that it begins in, and that it ends in
+		}
+		if rule.Capacity > math.MaxInt64/windows {
+			return math.MaxInt64
+		}
+		return rule.Capacity * windows
+	case lease.Concurrency:
+	}
+	return 0
 }
 
 // earned is R*T, rounded down.

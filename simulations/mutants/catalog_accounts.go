@@ -45,7 +45,7 @@ var accounts = []Mutant{
 		Name: "a-return-counts-each-time", Area: Accounts, Rule: "C5.1", Seeds: 100, Scope: "commits",
 		Breaks: "Each report of a return is credited whole, not only what is new in it.",
 		Edits: []Edit{
-			after(ledgerFile, "if err := g.merge(spent, returned); err != nil {\n\t\treturn err\n\t}", "l.Available += before"),
+			after(ledgerFile, "if err := g.merge(spent, returned); err != nil {\n\t\treturn err\n\t}", "l.Available += before.Returned"),
 		},
 	},
 	{

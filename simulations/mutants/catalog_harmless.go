@@ -19,6 +19,12 @@ var harmless = []Mutant{
 		Edits:    []Edit{swap(answerFile, "if k.issued > rotateAt {", "if k.issued > rotateAt || k.issued > 2 && k.unreported() > 0 && "+on+" {")},
 	},
 	{
+		Name: "steps-are-not-checked", Area: Spared, Rule: "none", Seeds: 15, Aim: "windows",
+		Breaks:   "The steps of ledgers are not checked, so that the judge alone may notice what is wrong with them.",
+		Harmless: "It is a check less.",
+		Edits:    []Edit{swap(worldMirror, "if err := lease.CheckStep(m.turned(b), &l); err != nil {", "if err := lease.CheckStep(m.turned(b), &l); err != nil && !"+on+" {")},
+	},
+	{
 		Name: "answers-to-older-requests", Area: Spared, Rule: "C5.3", Seeds: 15, Aim: "reopened",
 		Breaks:   "A holder applies answers to requests that are not its newest.",
 		Harmless: "What was issued is told as a sum and merged by max, and grants that have been closed are remembered as long as a request is on its way.",

@@ -28,7 +28,7 @@ var journal = []Mutant{
 		Name: "drawn-counts-as-unspent", Area: Journal, Rule: "C4.2", Seeds: 200, Scope: "journal", Aim: "crashes",
 		Breaks: "A journal's account gives back what was drawn and not reported as spent.",
 		Edits: []Edit{
-			swap(ledgerFile, "g.Spent = min(max(g.Spent, drawn), g.Issued-g.Returned)", "if "+on+" {\ndrawn = 0\n}\ng.Spent = min(max(g.Spent, drawn), g.Issued-g.Returned)"),
+			before(ledgerFile, "g.Spent = used\n", "used = before"),
 		},
 	},
 	{

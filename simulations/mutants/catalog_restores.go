@@ -47,6 +47,13 @@ var restores = []Mutant{
 		},
 	},
 	{
+		Name: "restored-windows-know-too-much", Area: Restores, Rule: "C6", Seeds: 1000, Aim: "restored-windows",
+		Breaks: "An attestation counts the copy's limit of a window as spent, where the lost history may have spent more, and the limit may be raised.",
+		Edits: []Edit{
+			swap(generationFile, "l.settle(MaxCapacity - rule.Capacity)", "if !"+on+" {\nl.settle(MaxCapacity - rule.Capacity)\n}"),
+		},
+	},
+	{
 		Name: "attested-budgets-are-full", Area: Restores, Rule: "C6", Seeds: 100, Aim: "restores",
 		Breaks: "An attestation fills what was unknown, instead of counting it as spent.",
 		Edits: []Edit{

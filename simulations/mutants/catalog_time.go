@@ -11,7 +11,7 @@ var timeAndPolicy = []Mutant{
 		},
 	},
 	{
-		Name: "refill-is-doubled", Area: Time, Rule: "C1", Seeds: 200, Scope: "standard",
+		Name: "refill-is-doubled", Area: Time, Rule: "C1", Seeds: 200,
 		Breaks: "The arithmetic of refill, which the checks of the ledger use too, earns twice the rate.",
 		Edits: []Edit{
 			before(tokensFile, "hi, lo := bits.Mul64(uint64(elapsed), uint64(r.Tokens))", "elapsed *= 2"),

@@ -18,6 +18,8 @@ const (
 	Commits  Area = "commits"
 	Sharing  Area = "sharing"
 	Restores Area = "restores"
+	Windows  Area = "windows"
+	Slots    Area = "slots and reservations"
 	Spared   Area = "harmless"
 )
 
@@ -87,11 +89,11 @@ func (e Edit) text(m Mutant) string {
 }
 
 // areas in the order of the table.
-var areas = []Area{Accounts, Unknown, Journal, Time, Commits, Sharing, Restores, Spared}
+var areas = []Area{Accounts, Unknown, Journal, Time, Commits, Sharing, Restores, Windows, Slots, Spared}
 
 // All is the catalogue, in order of area.
 func All() []Mutant {
-	all := slices.Concat(accounts, unknown, journal, timeAndPolicy, commits, sharing, restores, harmless)
+	all := slices.Concat(accounts, unknown, journal, timeAndPolicy, commits, sharing, restores, windows, slots, harmless)
 	slices.SortStableFunc(all, func(a, b Mutant) int {
 		return cmp.Compare(slices.Index(areas, a.Area), slices.Index(areas, b.Area))
 	})

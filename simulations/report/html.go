@@ -137,15 +137,27 @@ func facts(run Run) []factView {
 	all = append(all,
 		factView{"Simulated", brief(run.Scenario.Duration) + ", " + count(int64(result.Events)) + " events"},
 		factView{"Asked for", count(result.Checks) + " checks, " + count(result.Offered) + " tokens"},
-		factView{"Cap", count(result.Cap) + " tokens in the whole run"})
+		factView{"Cap", capInWords(result) + ", in the whole run"})
+	if out := notCompared(run); out != "" {
+		all = append(all, factView{"Not compared", out})
+	}
 	for _, p := range run.Scenario.Policies {
 		all = append(all, factView{"Policy", printable(p.Operation) + ": " + terms(p.Rule)})
 	}
 	return all
 }
 
-// terms are B and R in words.
+// terms are B and R in words, or what there is instead.
 func terms(r lease.Rule) string {
+	switch r.Kind {
+	case lease.RollingWindow:
+		return "limit L " + count(r.Capacity) + " tokens in any window of " + brief(r.Window)
+	case lease.FixedWindow:
+		return "limit L " + count(r.Capacity) + " tokens per " + string(r.Period) + ", " + printable(r.Zone)
+	case lease.Concurrency:
+		return count(r.Capacity) + " slots"
+	case lease.TokenBucket:
+	}
 	text := "capacity B " + count(r.Capacity) + " tokens"
 	if r.Refill.Tokens == 0 {
 		return text + ", no refill"

@@ -28,6 +28,8 @@ type Scenario struct {
 	Wall            time.Duration `json:"wall_ns"`
 	EventsPerSecond float64       `json:"events_per_second"`
 	Expectations    []Expectation `json:"expectations"`
+	// LeftOut are strategies that have no model of the scenario's kinds of rules.
+	LeftOut []string `json:"left_out,omitempty"`
 	// Strategies in order: tokenlease, oracle, then the others.
 	Strategies []*measure.Result `json:"strategies"`
 }

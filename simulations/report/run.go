@@ -22,6 +22,8 @@ type Run struct {
 	// oracle, then the others. At least one.
 	Results  []*measure.Result
 	Findings []Finding
+	// LeftOut are the strategies that have no model of the scenario's kinds of rules.
+	LeftOut []string
 	// Wall is how long the run of tokenlease took, in real time. The page leaves
 	// it out, so that the same seed gives the same page.
 	Wall time.Duration

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tokenlease/tokenlease/proto/strictyaml"
+	"github.com/tokenlease/tokenlease/simulations/measure"
 )
 
 // textWidth is how many columns a terminal is taken to have. Nothing is cut:
@@ -37,13 +38,29 @@ func Text(w io.Writer, runs []Run, verbose bool) error {
 	return err
 }
 
+// capInWords is what can be admitted in all.
+func capInWords(r *measure.Result) string {
+	if r.Cap == 0 {
+		return "and slots, which are used again, have no cap on that"
+	}
+	return "the cap is " + count(r.Cap) + " tokens"
+}
+
+// notCompared says which strategies are left out, and why.
+func notCompared(run Run) string {
+	if len(run.LeftOut) == 0 {
+		return ""
+	}
+	return plain(strings.Join(run.LeftOut, ", ")) + ", of which there is no model for rules of this kind"
+}
+
 // block is the full account of one scenario.
 func block(b *bytes.Buffer, run Run) {
 	result := run.main()
 	fmt.Fprintln(b, plain(run.Scenario.Title))
 	fmt.Fprintf(b, "file %s, seed %d, hash %s\n", plain(run.Scenario.File), result.Seed, cmp.Or(result.Hash, none))
-	fmt.Fprintf(b, "%s simulated: %s checks ask for %s tokens, the cap is %s tokens\n\n", strictyaml.FormatDuration(run.Scenario.Duration),
-		count(result.Checks), count(result.Offered), count(result.Cap))
+	fmt.Fprintf(b, "%s simulated: %s checks ask for %s tokens, %s\n\n", strictyaml.FormatDuration(run.Scenario.Duration),
+		count(result.Checks), count(result.Offered), capInWords(result))
 
 	heading := []string{""}
 	for _, r := range run.Results {
@@ -58,6 +75,9 @@ func block(b *bytes.Buffer, run Run) {
 		rows = append(rows, row)
 	}
 	columns(b, rows)
+	if out := notCompared(run); out != "" {
+		fmt.Fprintf(b, "\nnot compared: %s\n", out)
+	}
 
 	if len(run.Findings) > 0 {
 		b.WriteByte('\n')

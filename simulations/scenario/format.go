@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,11 +130,31 @@ func formatRegion(x Region) flow {
 }
 
 func formatPolicy(p lease.Policy) flow {
-	bucket := flow{}.add("capacity", strconv.FormatInt(p.Rule.Capacity, 10)).
-		add("refill", strictyaml.FormatRate(p.Rule.Refill.Tokens, p.Rule.Refill.Interval))
-	return flow{}.add("operation", strictyaml.FormatName(p.Operation)).add("token-bucket", bucket.String()).
+	return flow{}.add("operation", strictyaml.FormatName(p.Operation)).add(string(p.Rule.Kind), formatRule(p.Rule).String()).
 		add("cost", strconv.FormatInt(p.DefaultCost, 10)).number("max-cost", p.MaxCost).
-		some(p.AllowZeroCost, "allow-zero-cost", "true").percent("max-share", int(p.Rule.MaxSharePercent))
+		some(p.AllowZeroCost, "allow-zero-cost", "true").percent("max-share", int(p.Rule.MaxSharePercent)).length("hold", p.Hold)
+}
+
+// formatRule writes what the rule's kind has.
+func formatRule(r lease.Rule) flow {
+	capacity := strconv.FormatInt(r.Capacity, 10)
+	switch r.Kind {
+	case lease.TokenBucket:
+		return flow{}.add("capacity", capacity).add("refill", strictyaml.FormatRate(r.Refill.Tokens, r.Refill.Interval))
+	case lease.RollingWindow:
+		return flow{}.add("limit", capacity).add("window", long(r.Window))
+	case lease.FixedWindow:
+		return flow{}.add("limit", capacity).add("period", string(r.Period)).add("time-zone", r.Zone)
+	case lease.Concurrency:
+	}
+	return flow{}.add("slots", capacity)
+}
+
+// slots says that the operation has slots.
+func (s *Scenario) slots(operation string) bool {
+	return slices.ContainsFunc(s.Policies, func(p lease.Policy) bool {
+		return p.Operation == operation && p.Rule.Kind == lease.Concurrency
+	})
 }
 
 func (s *Scenario) formatWorkload(w Workload) flow {
@@ -147,7 +168,8 @@ func (s *Scenario) formatWorkload(w Workload) flow {
 		some(w.Arrivals == Diurnal, "low", strconv.Itoa(w.LowPercent)+"%").
 		number("accounts", int64(w.Accounts)).some(w.Zipf > 0, "zipf", strconv.FormatFloat(w.Zipf, 'f', -1, 64)).
 		add("regions", weights.String()).length("rotate", w.Rotate).
-		add("cost", fmt.Sprintf("{from: %d, to: %d}", w.Cost, w.MaxCost))
+		add("cost", fmt.Sprintf("{from: %d, to: %d}", w.Cost, w.MaxCost)).
+		some(s.slots(w.Operation), "work", long(w.Work))
 	if w.Arrivals != Times {
 		return g.length("from", w.From).length("until", w.Until)
 	}

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"fmt"
+
 	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	"github.com/tokenlease/tokenlease/proto/policywire"
@@ -13,9 +15,25 @@ func (r *reader) policies(node *strictyaml.Node, path string) {
 	before := r.Troubles()
 	for i, p := range policyfile.ReadPolicies(r.Parser, node, path) {
 		r.policyNodes = append(r.policyNodes, node.Content[i])
+		r.checkSimulated(p, node.Content[i], fmt.Sprintf("%s[%d]", path, i))
 		r.sc.Policies = append(r.sc.Policies, policyOf(p, 1))
 	}
 	r.unsurePolicies = r.Troubles() > before
+}
+
+// checkSimulated refuses what a policy says and scenarios leave out: they are about
+// what is strict.
+func (r *reader) checkSimulated(p *tokenleasev1.Policy, node *strictyaml.Node, path string) {
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{
+		{"postpaid", p.GetPostpaid()}, {"shadow", p.GetShadow()}, {"disabled", p.GetDisabled()}, {"on-unavailable", p.GetLocal() != nil},
+	} {
+		if f.has {
+			r.fieldf(node, path, f.name, "is not simulated: remove it")
+		}
+	}
 }
 
 // policyOf is a valid policy as the core has it.

@@ -107,7 +107,10 @@ type Workload struct {
 	// Cost of a check, drawn evenly from Cost to MaxCost, in tokens. Default: the
 	// policy's default cost.
 	Cost, MaxCost int64
-	From, Until   time.Duration // default: from 0 to the scenario's Duration
+	// Work is how long what is admitted holds its slots, under a policy that has
+	// some from the beginning. Default 1s.
+	Work        time.Duration
+	From, Until time.Duration // default: from 0 to the scenario's Duration
 }
 
 // Weight is a region's part of a workload.

@@ -30,6 +30,7 @@ func (r *reader) workload(node *strictyaml.Node, path string) {
 		field("regions", func(v *strictyaml.Node, at string) { w.Regions = r.weights(v, at) }),
 		field("rotate", func(v *strictyaml.Node, at string) { w.Rotate = r.length(v, at) }),
 		field("cost", func(v *strictyaml.Node, at string) { w.Cost, w.MaxCost = r.cost(v, at) }),
+		field("work", func(v *strictyaml.Node, at string) { w.Work = r.length(v, at) }),
 	}
 	ok := r.Mapping(node, path, append(fields, r.arriving(&w, node)...))
 	if strictyaml.Lookup(node, "regions") == nil {
@@ -39,10 +40,16 @@ func (r *reader) workload(node *strictyaml.Node, path string) {
 	if w.Cost < 0 {
 		w.Cost, w.MaxCost = policy.DefaultCost, policy.DefaultCost
 	}
+	if policy.Rule.Kind == lease.Concurrency && w.Work == 0 {
+		w.Work = time.Second
+	}
 	if ok && r.Troubles() == before {
 		r.checkWorkload(w, node, path)
 		if ruled && w.Cost == 0 && !policy.AllowZeroCost {
 			r.fieldf(node, path, "cost", "0 needs allow-zero-cost: true in the policy, or want 1 or more")
+		}
+		if ruled && policy.Rule.Kind != lease.Concurrency && strictyaml.Lookup(node, "work") != nil {
+			r.fieldf(node, path, "work", "goes with concurrency alone, and the policy is a %s: remove it", policy.Rule.Kind)
 		}
 	}
 	r.sc.Workloads, r.workloadNodes = append(r.sc.Workloads, w), append(r.workloadNodes, node)

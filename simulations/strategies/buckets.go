@@ -1,17 +1,32 @@
 package strategies
 
 import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/simulations/measure"
 	"github.com/tokenlease/tokenlease/simulations/workload"
 )
 
-// bucket is a budget, or a part of one, that is spent from where it is. A ledger
-// of which nothing is out is an exact token bucket.
-type bucket struct{ lease.Ledger }
+// bucket is a budget, or a part of one, of any kind of rule, that is spent from where
+// it is. A ledger of which nothing is out is exact.
+type bucket struct {
+	lease.Ledger
+
+	grants uint64 // that were ever opened
+}
 
 func newBucket(rule lease.Rule, now lease.Time) *bucket {
-	return &bucket{lease.NewLedger(lease.Key{}, rule, now)}
+	return &bucket{Ledger: lease.NewLedger(lease.Key{}, whole(rule), now)}
+}
+
+// whole is the rule with all of it for one holder.
+func whole(rule lease.Rule) lease.Rule {
+	rule.MaxSharePercent = 100
+	return rule
 }
 
 // level is what it has now, in whole tokens.
@@ -25,8 +40,19 @@ func (b *bucket) take(now lease.Time, tokens int64) bool {
 	if b.level(now) < tokens {
 		return false
 	}
-	b.Available -= tokens
-	return true
+	if b.Rule.Kind == lease.TokenBucket {
+		b.Available -= tokens
+		return true
+	}
+	return b.Close(now, b.hold(now, tokens), tokens, 0) == nil
+}
+
+// hold takes what there is enough of, and keeps it out.
+func (b *bucket) hold(now lease.Time, tokens int64) lease.GrantID {
+	b.grants++
+	id := lease.GrantID{Generation: 1, Sequence: b.grants}
+	_ = b.Open(now, id, lease.Holder{Region: "here", Instance: "1"}, b.grants, tokens) // there is enough
+	return id
 }
 
 // drain takes as much as there is, up to tokens.
@@ -49,7 +75,7 @@ func (all buckets) of(key int, rule lease.Rule, now lease.Time) *bucket {
 // rule changes the rule of a budget, as the contract has it: a lower capacity
 // cuts, a higher one mints nothing.
 func (all buckets) rule(key int, before, rule lease.Rule, now lease.Time) {
-	_ = all.of(key, before, now).Install(now, rule) // an older version changes nothing
+	_ = all.of(key, before, now).Install(now, whole(rule)) // an older version changes nothing
 }
 
 // total of all levels. ruleOf is the rule of buckets that were never used.
@@ -68,7 +94,7 @@ func (all buckets) clone() buckets {
 	copied := make(buckets, len(all))
 	for i, b := range all {
 		if b != nil {
-			copied[i] = &bucket{b.Clone()}
+			copied[i] = &bucket{b.Clone(), b.grants}
 		}
 	}
 	return copied
@@ -79,23 +105,50 @@ func (all buckets) clone() buckets {
 // no limiter runs. Nobody can do better without admitting too much.
 type oracle struct {
 	alone
-	w       *world
-	buckets buckets
+	w        *world
+	buckets  buckets
+	calendar shard.Calendar
 }
 
-func newOracle(w *world) *oracle { return &oracle{w: w, buckets: w.newBuckets()} }
+func newOracle(w *world) *oracle {
+	return &oracle{w: w, buckets: w.newBuckets(), calendar: shard.Calendar{}}
+}
 
 func (o *oracle) started(*process)     {}
 func (o *oracle) ended(*process, bool) {}
 
 func (o *oracle) check(_ *process, a workload.Arrival) {
-	now := lease.Time(o.w.now)
-	if o.buckets.of(a.Key, o.w.rules[a.Key], now).take(now, a.Cost) {
-		o.w.end(a, measure.Admitted)
-		return
+	now, rule := lease.Time(o.w.now), o.w.rules[a.Key]
+	b, judge := o.buckets.of(a.Key, rule, now), o.w.rec.Judge(a.Key)
+	if rule.Kind == lease.FixedWindow {
+		o.calendar.Turn(&b.Ledger, now, o.w.now.Milliseconds()+wallAtFirst, 0, slog.New(slog.DiscardHandler))
+		judge.Turned(rule, b.Began)
 	}
-	o.w.end(a, measure.Exhausted)
+	switch {
+	case b.level(now) < a.Cost:
+		o.w.end(a, measure.Exhausted)
+	case rule.Kind == lease.Concurrency:
+		o.hold(b, a)
+	default:
+		b.take(now, a.Cost)
+		o.w.end(a, measure.Admitted)
+	}
 }
+
+// hold gives slots to work until it ends. (They are never lost here, so the time
+// that a policy gives to work does not matter unless work takes longer.)
+func (o *oracle) hold(b *bucket, a workload.Arrival) {
+	id, judge := b.hold(lease.Time(o.w.now), a.Cost), o.w.rec.Judge(a.Key)
+	_ = judge.Hold(o.w.now, a.Cost) // what it says is in the result
+	_ = o.w.rec.Holds(a, o.w.now)
+	o.w.after(min(cmp.Or(a.Work, time.Second), o.w.holds[a.Key]), func() {
+		judge.Release(a.Cost)
+		_ = b.Close(lease.Time(o.w.now), id, 0, 0) // gone under a rule of another kind
+	})
+}
+
+// wallAtFirst is what a true wall clock says at the first moment of a scenario.
+const wallAtFirst = 1_700_000_000_000
 
 func (o *oracle) ruled(key int, before lease.Rule) {
 	o.buckets.rule(key, before, o.w.rules[key], lease.Time(o.w.now))

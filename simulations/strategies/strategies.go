@@ -29,6 +29,9 @@ func Run(sc *scenario.Scenario, seed uint64, name string) (*measure.Result, erro
 	if !slices.Contains(Names, name) {
 		return nil, fmt.Errorf("strategy %q is not known: want one of %s", name, strings.Join(Names, ", "))
 	}
+	if kind, ok := models(sc, name); !ok {
+		return nil, fmt.Errorf("strategy %s has no model of a %s: leave it out", name, kind)
+	}
 	w := newWorld(sc, seed, name)
 	switch name {
 	case Oracle:
@@ -45,6 +48,37 @@ func Run(sc *scenario.Scenario, seed uint64, name string) (*measure.Result, erro
 	}
 	w.run()
 	return w.rec.Result(sc.Duration), nil
+}
+
+// Models says that the strategy has a model of every kind of rule in the scenario.
+// The oracle has one of each. What limiters do alone, each for itself, is known of
+// buckets and of rolling windows; of the others only buckets are modelled.
+func Models(sc *scenario.Scenario, name string) bool {
+	_, ok := models(sc, name)
+	return ok
+}
+
+func models(sc *scenario.Scenario, name string) (missing lease.Kind, ok bool) {
+	has := func(kind lease.Kind) bool {
+		switch name {
+		case Oracle:
+			return true
+		case Independent, Static:
+			return kind == lease.TokenBucket || kind == lease.RollingWindow
+		}
+		return kind == lease.TokenBucket
+	}
+	for i := range sc.Policies {
+		if kind := sc.Policies[i].Rule.Kind; !has(kind) {
+			return kind, false
+		}
+	}
+	for i := range sc.Faults {
+		if f := &sc.Faults[i]; f.Kind == scenario.Policy && !has(f.Policy.Rule.Kind) {
+			return f.Policy.Rule.Kind, false
+		}
+	}
+	return "", true
 }
 
 // strategy is how limiters decide, and what they keep. Whatever it does, it does

@@ -19,7 +19,8 @@ type world struct {
 	ideal    bool // checks are asked of no process
 	rng      *rand.Rand
 	keys     []lease.Key
-	rules    []lease.Rule // by key, the newest
+	rules    []lease.Rule    // by key, the newest
+	holds    []time.Duration // by key: how long slots are held at the most
 
 	now    time.Duration
 	events events
@@ -44,13 +45,14 @@ func newWorld(sc *scenario.Scenario, seed uint64, name string) *world {
 	}
 	for _, key := range w.keys {
 		var rule lease.Rule // of no policy: nothing fits
+		var hold time.Duration
 		for i := range sc.Policies {
 			if sc.Policies[i].Operation == key.Operation {
-				rule = sc.Policies[i].Rule
+				rule, hold = sc.Policies[i].Rule, sc.Policies[i].HoldTime()
 				break
 			}
 		}
-		w.rules = append(w.rules, rule)
+		w.rules, w.holds = append(w.rules, rule), append(w.holds, hold)
 	}
 	w.build()
 	return w
@@ -147,7 +149,7 @@ func (w *world) setPolicy(p lease.Policy) {
 	for i := range w.keys {
 		if w.keys[i].Operation == p.Operation {
 			before := w.rules[i]
-			w.rules[i] = p.Rule
+			w.rules[i], w.holds[i] = p.Rule, p.HoldTime()
 			w.strategy.ruled(i, before)
 		}
 	}

@@ -58,7 +58,7 @@ func newSource(sc *scenario.Scenario, index int, seed uint64, places map[lease.K
 // take is the next arrival, but for its index.
 func (s *source) take() Arrival {
 	at := s.next
-	a := Arrival{At: at, Region: s.region(at), Key: int(s.keys[s.accounts.draw(s.rng)]), Cost: s.cost}
+	a := Arrival{At: at, Region: s.region(at), Key: int(s.keys[s.accounts.draw(s.rng)]), Cost: s.cost, Work: s.w.Work}
 	if s.spread > 0 {
 		a.Cost += s.rng.Int64N(s.spread + 1)
 	}

@@ -17,6 +17,7 @@ type Arrival struct {
 	Limiter int           // index within the region
 	Key     int           // index into Keys
 	Cost    int64         // tokens
+	Work    time.Duration // for how long it holds slots, where it does
 }
 
 // Stream makes arrivals one after another. It holds one arrival per workload,

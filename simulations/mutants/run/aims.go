@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/regional/holder"
 	"github.com/tokenlease/tokenlease/simulations"
 )
@@ -36,7 +37,15 @@ var aims = map[string]func(*simulations.Config){
 			Chaos: 3 * time.Minute, Think: 100 * time.Millisecond, IdleAfter: time.Minute,
 			Faults: simulations.Faults{Restore: true, PauseHolder: true, Cut: true},
 		}
+		c.Rule(lease.TokenBucket)
 		c.Policies[0].Rule.Capacity, c.Policies[0].Rule.Refill.Tokens = 4, 4
+	},
+	// Restores, while limits of windows go up and down.
+	"restored-windows": func(c *simulations.Config) {
+		c.Rule(lease.FixedWindow)
+		c.Policies, c.Chaos = c.Policies[:1], 30*time.Second
+		c.Faults = simulations.Faults{Restore: true, ChangePolicy: true, Crash: true}
+		greedy(c)
 	},
 	// As crashes, and many journal writes fail.
 	"failing-journals": func(c *simulations.Config) {
@@ -88,6 +97,7 @@ var aims = map[string]func(*simulations.Config){
 			Chaos: 4 * time.Minute, Think: 2 * time.Second, IdleAfter: 4 * time.Second, SyncInterval: 400 * time.Millisecond,
 			Faults: simulations.Faults{CrashPoint: 5, Attest: true},
 		}
+		c.Rule(lease.TokenBucket)
 		c.Policies[0].Rule.Refill.Tokens, c.Policies[0].Rule.Capacity = 3, 10
 		journals(c, holder.JournalOff)
 	},
@@ -98,6 +108,7 @@ var aims = map[string]func(*simulations.Config){
 			Chaos: 4 * time.Minute, Think: 3 * time.Second, IdleAfter: 200 * time.Millisecond,
 			Faults: simulations.Faults{ChangePolicy: true, ForgetIdle: true},
 		}
+		c.Rule(lease.TokenBucket)
 	},
 	// Ownership moves on and on, and owners notice late.
 	"fail-overs": func(c *simulations.Config) {
@@ -117,15 +128,128 @@ var aims = map[string]func(*simulations.Config){
 			Chaos: 5 * time.Minute, Think: 12 * time.Second, IdleAfter: 200 * time.Millisecond,
 			Faults: simulations.Faults{ChangePolicy: true, ForgetIdle: true},
 		}
+		c.Rule(lease.TokenBucket)
 	},
 	// Starts of a holder follow each other, and registrations arrive late.
 	"late-registrations": func(c *simulations.Config) {
 		c.Faults.Crash, c.Faults.Rival = true, true
 		c.Faults.Slow, c.Faults.Late, c.Faults.Duplicate = 30, 10, 30
 	},
+	// Rolling windows, over a network that loses and delays.
+	"windows": func(c *simulations.Config) {
+		c.Rule(lease.RollingWindow)
+		c.Faults = simulations.Faults{Loss: 10, Slow: 20, Duplicate: 10}
+		greedy(c)
+	},
+	// Large windows that are spent one by one, all the time.
+	"busy-windows": func(c *simulations.Config) {
+		c.Rule(lease.RollingWindow)
+		c.Faults = simulations.Faults{}
+		c.Policies, c.Think, c.SyncInterval = c.Policies[:1], 30*time.Millisecond, 60*time.Millisecond
+		c.Policies[0].Rule.Capacity, c.Policies[0].Rule.Window = 60, 4*time.Second
+		greedy(c)
+	},
+	// Processes die with credit of windows, which is attested at once.
+	"attested-windows": func(c *simulations.Config) {
+		c.Rule(lease.RollingWindow, lease.FixedWindow)
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 3, Attest: true}
+		journals(c, holder.JournalOff)
+		greedy(c)
+	},
+	// Windows get longer and shorter, larger and smaller.
+	"window-policies": func(c *simulations.Config) {
+		c.Rule(lease.RollingWindow)
+		c.Faults = simulations.Faults{ChangePolicy: true, ForgetIdle: true}
+		greedy(c)
+	},
+	// Fixed windows, with owners whose clocks differ, step, and take turns.
+	"stepping-clocks": func(c *simulations.Config) {
+		c.Rule(lease.FixedWindow)
+		c.Brokers = 3
+		c.Faults = simulations.Faults{StepWall: true, Skew: 2 * time.Minute, LoseSession: true, CrashBroker: true, Slow: 10}
+		greedy(c)
+	},
+	// Likewise, with budgets that are used once in a while, and leave memory.
+	"idle-calendars": func(c *simulations.Config) {
+		c.Rule(lease.FixedWindow)
+		c.Brokers = 3
+		c.Faults = simulations.Faults{StepWall: true, Skew: 2 * time.Minute, LoseSession: true, ForgetIdle: true}
+		c.Think, c.IdleAfter = 2*time.Second, 200*time.Millisecond
+		for i := range c.Policies {
+			c.Policies[i].Rule.Period, c.Policies[i].Rule.Zone = lease.Minute, "UTC"
+		}
+	},
+	// The period and the time zone of fixed windows change.
+	"calendars": func(c *simulations.Config) {
+		c.Rule(lease.FixedWindow)
+		c.Faults = simulations.Faults{ChangePolicy: true, Skew: 5 * time.Second}
+		greedy(c)
+	},
+	// Rules change to those of other kinds.
+	"kinds": func(c *simulations.Config) {
+		c.Rule(lease.TokenBucket, lease.RollingWindow, lease.FixedWindow, lease.Concurrency)
+		c.Faults = simulations.Faults{ChangePolicy: true, Slow: 10}
+		greedy(c)
+	},
+	// Windows are used once in a while, and leave memory.
+	"idle-windows": func(c *simulations.Config) {
+		c.Rule(lease.RollingWindow)
+		c.Faults = simulations.Faults{ForgetIdle: true}
+		c.Think, c.IdleAfter = 2*time.Second, 200*time.Millisecond
+	},
+	// Processes crash between any two steps while their work goes on.
+	"slots": func(c *simulations.Config) {
+		c.Rule(lease.Concurrency)
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 2, Loss: 5, Slow: 20, Rival: c.Seed%2 == 0}
+		c.Work = 3 * time.Second
+		journals(c, holder.JournalBlock)
+	},
+	// Processes crash while their work goes on, and an operator attests what he can.
+	"attested-slots": func(c *simulations.Config) {
+		c.Rule(lease.Concurrency)
+		c.Faults = simulations.Faults{Crash: true, CrashPoint: 2, Attest: true}
+		c.Work = 5 * time.Second
+		journals(c, holder.JournalOff)
+	},
+	// Processes stop in order, and are replaced, while their work goes on.
+	"stopped-slots": func(c *simulations.Config) {
+		c.Rule(lease.Concurrency)
+		c.Faults = simulations.Faults{Stop: true, Rival: true, Slow: 10}
+		c.Work = 5 * time.Second
+	},
+	// As stopped-slots, and older copies of journals come back, which are to be
+	// recognised.
+	"kept-slots": func(c *simulations.Config) {
+		c.Rule(lease.Concurrency)
+		c.Faults = simulations.Faults{Stop: true, Crash: true, OldDisk: 90, CrashPoint: 1}
+		c.Work = 5 * time.Second
+		journals(c, holder.JournalConfirm)
+	},
+	// Work takes longer than the time that it has.
+	"long-work": func(c *simulations.Config) {
+		c.Rule(lease.Concurrency)
+		c.Faults = simulations.Faults{Slow: 10}
+		c.Work = 4 * time.Second
+		for i := range c.Policies {
+			c.Policies[i].Hold = 1500 * time.Millisecond
+		}
+	},
+	// Rules change to those of other kinds while something is held.
+	"kinds-over-holds": func(c *simulations.Config) {
+		c.Rule(lease.TokenBucket, lease.Concurrency)
+		c.Faults = simulations.Faults{ChangePolicy: true}
+		c.Reserve, c.Work, c.Think = 70, 4*time.Second, 60*time.Millisecond
+	},
+	// Most checks reserve, and use some of it, over buckets and windows.
+	"reservations": func(c *simulations.Config) {
+		c.Rule(lease.TokenBucket, lease.RollingWindow)
+		c.Faults = simulations.Faults{Loss: 5, Slow: 20}
+		c.Reserve, c.Work = 80, 3*time.Second
+	},
 }
 
 func reopened(c *simulations.Config) {
+	c.Rule(lease.TokenBucket)
 	c.IdleAfter, c.SyncInterval, c.ListEvery = 150*time.Millisecond, 60*time.Millisecond, 300*time.Millisecond
 	c.Think = 400 * time.Millisecond
 	c.Faults = simulations.Faults{Slow: 40, Duplicate: 20, Loss: 5, Late: c.Faults.Late, ForgetIdle: c.Faults.ForgetIdle}
