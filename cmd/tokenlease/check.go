@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -241,7 +242,28 @@ func retryIn(hasRetry bool, ns int64) string {
 	if !hasRetry {
 		return ""
 	}
-	return time.Duration(ns).String()
+	return waitInWords(time.Duration(ns))
+}
+
+// waitInWords is a wait as people read it, rounded up: to milliseconds below 10 s,
+// and to seconds from there on.
+func waitInWords(wait time.Duration) string {
+	unit := coarseness(wait)
+	if rest := wait % unit; rest > 0 {
+		wait = wait - rest + min(unit, math.MaxInt64-(wait-rest))
+	}
+	return wait.String()
+}
+
+// timeLeftInWords is what is left of a time, rounded down alike: it is never told
+// as more than it is.
+func timeLeftInWords(left time.Duration) string { return left.Truncate(coarseness(left)).String() }
+
+func coarseness(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return time.Millisecond
+	}
+	return time.Second
 }
 
 // enumWord is the name of an enumeration's value without its prefix, as words.

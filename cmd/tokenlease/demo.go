@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
-	"github.com/tokenlease/tokenlease/regional"
+	"github.com/tokenlease/tokenlease/regional/decision"
 )
 
 const (
@@ -254,7 +254,7 @@ func (d *demo) verify() error {
 }
 
 // check asks a region for one report.
-func (d *demo) check(name string) regional.Decision {
+func (d *demo) check(name string) decision.Answer {
 	got := d.regions[name].limiter.Check(d.ctx, demoAccount, demoOperation)
 	if got.Allowed {
 		d.admitted[name] += demoCost

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional/gateway/envoy"
 )
 
 // devRegions are the regions of `dev`, with the ports of their limiters.
@@ -24,8 +25,12 @@ var devRegions = []struct {
 	port int
 }{{"eu", 7700}, {"us", 7701}, {"ap", 7702}}
 
+// devGatewayPort and devEnvoyPort are where `dev` serves its example gateway and
+// Envoy's rate limit service, both of region eu.
+const devGatewayPort, devEnvoyPort = 7800, 7801
+
 // devPolicies are what `dev` applies to a new cluster: the worked example, a
-// generous policy, and a quota that never refills.
+// generous policy, a quota that never refills, and one of each other kind.
 const devPolicies = `policies:
   - operation: report.create
     token-bucket:
@@ -39,6 +44,23 @@ const devPolicies = `policies:
   - operation: trial.credits
     token-bucket:
       capacity: 100
+  - operation: login
+    rolling-window:
+      limit: 3
+      window: 1m
+  - operation: mail.send
+    fixed-window:
+      limit: 1000
+      period: day
+      time-zone: Europe/Berlin
+  - operation: export
+    concurrency:
+      slots: 2
+    hold: 30s
+  - operation: answer.tokens
+    token-bucket:
+      capacity: 1000
+      refill: 50 per 1s
 `
 
 // devSettings configure `dev`.
@@ -67,7 +89,15 @@ on loopback, with sample policies, until interrupted. It prints what to try.
 
 Each region has a network of its own, which can be cut and healed:
     curl -X POST http://127.0.0.1:7600/dev/regions/eu/cut
-    curl -X POST http://127.0.0.1:7600/dev/regions/eu/heal`,
+    curl -X POST http://127.0.0.1:7600/dev/regions/eu/heal
+
+An example gateway in region eu shows what an API behind a limiter answers:
+    curl -i -X POST -H 'X-Account: acme' http://127.0.0.1:7800/reports   # 5 of 40
+    curl -i -X POST http://127.0.0.1:7800/login                          # 3 a minute
+    curl -i -H 'X-Account: acme' 'http://127.0.0.1:7800/exports?seconds=5' # 2 at once
+    curl -i -X POST -H 'X-Account: acme' 'http://127.0.0.1:7800/answers?tokens=120'
+It believes whatever X-Account says; a real gateway verifies who asks. Envoy's
+rate limit service is served beside it.`,
 		Example: "  tokenlease dev",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,10 +132,14 @@ func (p *program) runDev(ctx context.Context, s *devSettings) (err error) {
 	if err == nil {
 		err = t.applyPolicies(ctx, devPolicies, "dev")
 	}
+	gateway := ""
+	if err == nil {
+		gateway, err = p.startDevGateway(t, listener.Addr(), started[0])
+	}
 	if err != nil {
 		return failure(errors.Join(err, t.close(started...)))
 	}
-	p.printDev(t, s.dataDir == "")
+	p.printDev(t, gateway, s.dataDir == "")
 	select {
 	case <-ctx.Done():
 	case <-t.ctx.Done():
@@ -118,11 +152,7 @@ func (p *program) runDev(ctx context.Context, s *devSettings) (err error) {
 func (p *program) startDevRegions(t *trial, broker net.Addr, regions *sync.Map) ([]*region, error) {
 	var started []*region
 	for _, d := range devRegions {
-		port := d.port
-		if tcp, ok := broker.(*net.TCPAddr); ok && tcp.Port != 7600 {
-			port = 0
-		}
-		listener, err := listen("listen", fmt.Sprintf("127.0.0.1:%d", port))
+		listener, err := devListen(broker, d.port)
 		if err != nil {
 			return started, fmt.Errorf("region %s: %w", d.name, err)
 		}
@@ -136,6 +166,42 @@ func (p *program) startDevRegions(t *trial, broker net.Addr, regions *sync.Map) 
 		fmt.Fprintf(p.stdout, "region %-3s http://%s\n", d.name, listener.Addr())
 	}
 	return started, nil
+}
+
+// devListen takes a port of loopback, any free one where the broker is not at its
+// usual place.
+func devListen(broker net.Addr, port int) (net.Listener, error) {
+	if tcp, ok := broker.(*net.TCPAddr); ok && tcp.Port != 7600 {
+		port = 0
+	}
+	return listen("listen", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+// startDevGateway serves the example gateway and Envoy's service over a region's
+// limiter, and tells the gateway's URL.
+func (p *program) startDevGateway(t *trial, broker net.Addr, r *region) (string, error) {
+	handler, err := devGateway(r.limiter, r.limiter.Ready)
+	if err != nil {
+		return "", err
+	}
+	mapping, err := devMapping()
+	if err != nil {
+		return "", err
+	}
+	listener, err := devListen(broker, devGatewayPort)
+	if err != nil {
+		return "", fmt.Errorf("the example gateway: %w", err)
+	}
+	forEnvoy, err := devListen(broker, devEnvoyPort)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("the service for Envoy: %w", err), listener.Close())
+	}
+	work := serveEnvoy(forEnvoy, envoy.Config{Decider: r.limiter, Mapping: mapping, Registerer: r.reg, Logger: t.log})
+	t.group.Go(func() error { return serve(t.ctx, listener, handler) })
+	t.group.Go(func() error { return work(t.ctx) })
+	url := "http://" + listener.Addr().String()
+	fmt.Fprintf(p.stdout, "gateway    %s\nfor Envoy  %s\n", url, forEnvoy.Addr())
+	return url, nil
 }
 
 // addLinkControl lets the regions' networks be cut and healed over HTTP.
@@ -168,7 +234,7 @@ func (t *trial) applyPolicies(ctx context.Context, text, by string) error {
 	return err
 }
 
-func (p *program) printDev(t *trial, temporary bool) {
+func (p *program) printDev(t *trial, gateway string, temporary bool) {
 	fmt.Fprintf(p.stdout, `broker     %s
 etcd       %s
 
@@ -182,8 +248,13 @@ costs 5. Try in another terminal:
     curl -X POST %s/dev/regions/eu/cut     # eu spends what it holds, and no more
     tokenlease verify
 
+The example gateway, an API in region eu:
+
+    curl -i -X POST -H 'X-Account: acme' %s/reports
+    curl -i -X POST %s/login              # three a minute
+
 (From the source, say "go run ./cmd/tokenlease" for "tokenlease".)
-`, t.url, t.etcd.Endpoints()[0], t.url)
+`, t.url, t.etcd.Endpoints()[0], t.url, gateway, gateway)
 	if temporary {
 		fmt.Fprintln(p.stdout, "Nothing is kept: name a --data-dir to keep it. Interrupt to stop.")
 	}

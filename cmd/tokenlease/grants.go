@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
@@ -109,6 +111,10 @@ func (p *program) grantsResolveCommand() *cobra.Command {
 		Long: `Record that no process of the grant's epoch runs, or can ever resume. Then what
 is outstanding counts as spent now: it comes back through refill, never at once.
 
+Slots of a concurrency rule are free at once instead, as work that has ended needs
+none. So what must have ended is the work that was given them, wherever it runs,
+and not only the limiter's process.
+
 This is your word against the budget. If such a process does come back, more is
 spent than the budget has. Wait for the holder's own account where you can: it
 gives it when it starts again with its journal.
@@ -128,13 +134,53 @@ A grant whose epoch is still the holder's current one is refused, unless
 		if err := request.Validate(); err != nil {
 			return usageError{err}
 		}
-		answer, err := ask(ctx, settings, settings.admin().ResolveGrant, request)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(p.stderr, "Resolved: %d tokens count as spent now.\n", answer.GetCountedAsSpentTokens())
-		return p.write(settings.output, answer, grantTable([]*tokenleasev1.Grant{answer.GetGrant()}))
+		return p.resolveGrant(ctx, settings, request)
 	})
+}
+
+// resolveGrant attests, and tells what that means for the kind of budget.
+func (p *program) resolveGrant(ctx context.Context, settings *clientSettings, request *tokenleasev1.ResolveGrantRequest) error {
+	slots, err := hasSlots(ctx, settings, request.GetGrantId())
+	if err != nil {
+		return err
+	}
+	if slots {
+		fmt.Fprintln(p.stderr, "The grant is of slots, which are free at once: the work that holds them must have ended, not only the process.")
+	}
+	answer, err := ask(ctx, settings, settings.admin().ResolveGrant, request)
+	if err != nil {
+		return err
+	}
+	ended, counted := proto.CloneOf(answer.GetGrant()), answer.GetCountedAsSpentTokens()
+	ended.OutstandingTokens = 0
+	if slots {
+		ended.ReturnedTokens += counted
+		fmt.Fprintf(p.stderr, "Resolved: %d slots are free now.\n", counted)
+	} else {
+		ended.SpentTokens += counted
+		fmt.Fprintf(p.stderr, "Resolved: %d tokens count as spent now.\n", counted)
+	}
+	t := grantTable([]*tokenleasev1.Grant{ended})
+	t.rows[0][slices.Index(t.heading, "STATE")] = "resolved"
+	return p.write(settings.output, answer, t)
+}
+
+// hasSlots says whether a grant is of slots, by the policy in force.
+func hasSlots(ctx context.Context, settings *clientSettings, id string) (bool, error) {
+	shown, err := ask(ctx, settings, settings.admin().ShowGrant, &tokenleasev1.ShowGrantRequest{GrantId: id})
+	if err != nil {
+		return false, err
+	}
+	answer, err := ask(ctx, settings, settings.admin().ListPolicies, &tokenleasev1.ListPoliciesRequest{})
+	if err != nil {
+		return false, err
+	}
+	for _, policy := range answer.GetPolicies() {
+		if policy.GetOperation() == shown.GetGrant().GetBudget().GetOperation() {
+			return policy.GetConcurrency() != nil, nil
+		}
+	}
+	return false, nil
 }
 
 // grantTable is a table of grants.

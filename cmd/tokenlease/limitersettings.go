@@ -20,6 +20,7 @@ type limiterSettings struct {
 	firstGrantWait time.Duration
 	maxWaiters     int
 	syncInterval   time.Duration
+	gateway        gatewaySettings
 	log            logSettings
 }
 
@@ -35,6 +36,7 @@ func (s *limiterSettings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.firstGrantWait, "first-grant-wait", 500*time.Millisecond, "how long a check waits for the first credit of its budget")
 	flags.IntVar(&s.maxWaiters, "max-waiters", 10_000, "how many checks may wait at once; the rest is answered as unavailable")
 	flags.DurationVar(&s.syncInterval, "sync-interval", 100*time.Millisecond, "how often a budget is reported while it is used")
+	s.gateway.register(flags)
 	s.log.register(flags)
 }
 
@@ -74,5 +76,5 @@ func (s *limiterSettings) validateNumbers() error {
 	case s.syncInterval < time.Millisecond || s.syncInterval > time.Minute:
 		return usageErrorf("--sync-interval %v must be 1ms to 1m", s.syncInterval)
 	}
-	return nil
+	return s.gateway.validate()
 }

@@ -30,7 +30,9 @@ func (p *program) policyApplyCommand() *cobra.Command {
 
 If anything is wrong in any file, all the faults are told with their lines, and
 nothing is applied. A policy that is the same as the one in force keeps its
-version. A new version applies to the balances that exist, and gives nobody more.`,
+version. A new version applies to the balances that exist, and gives nobody more.
+Where the kind of the rule changes, budgets in use start as if all of the new one
+had just been spent.`,
 		Example: policyApplyExample,
 	}
 	cmd.Flags().StringVar(&request.Because, "because", "", "why: recorded")
@@ -42,6 +44,10 @@ version. A new version applies to the balances that exist, and gives nobody more
 		}
 		if err := request.Validate(); err != nil {
 			return usageError{err}
+		}
+		before, err := ask(ctx, settings, settings.admin().ListPolicies, &tokenleasev1.ListPoliciesRequest{})
+		if err != nil {
+			return err
 		}
 		answer, err := ask(ctx, settings, settings.admin().ApplyPolicies, request)
 		if err != nil {
@@ -55,6 +61,7 @@ version. A new version applies to the balances that exist, and gives nobody more
 			}
 			t.add(policy.GetOperation(), policy.GetVersion(), changed, policyfile.RuleInWords(policy), strictness(policy, false))
 		}
+		p.warnOfKinds(before.GetPolicies(), answer.GetPolicies())
 		p.warnOfPolicies(answer.GetPolicies())
 		return p.write(settings.output, answer, t)
 	})

@@ -178,6 +178,34 @@ func (p *program) warnOfPolicies(policies []*tokenleasev1.Policy) {
 	}
 }
 
+// warnOfKinds tells of policies whose rule is of another kind than before.
+func (p *program) warnOfKinds(before, after []*tokenleasev1.Policy) {
+	kinds := map[string]string{}
+	for _, policy := range before {
+		kinds[policy.GetOperation()] = ruleKind(policy)
+	}
+	for _, policy := range after {
+		was, is := kinds[policy.GetOperation()], ruleKind(policy)
+		if was != "" && was != is {
+			fmt.Fprintf(p.stderr, "tokenlease: warning: %s changes from %s to %s: budgets in use start as if all of it had just been spent\n",
+				cell(policy.GetOperation()), was, is)
+		}
+	}
+}
+
+// ruleKind is the name that a file has for the kind of a policy's rule.
+func ruleKind(policy *tokenleasev1.Policy) string {
+	switch {
+	case policy.GetFixedWindow() != nil:
+		return "fixed-window"
+	case policy.GetRollingWindow() != nil:
+		return "rolling-window"
+	case policy.GetConcurrency() != nil:
+		return "concurrency"
+	}
+	return "token-bucket"
+}
+
 // policyWarnings are what is to be said of a policy. One that is disabled denies on
 // purpose, and one in shadow mode denies nothing; that is worth a word, since it
 // is easily left so.

@@ -27,7 +27,7 @@ The answer names the RESERVATION. When the work has ended, tell what it did cost
 
 What is below the reservation goes back to the region at once. Unsettled, the
 reservation ends after EXPIRES-IN, as long as the policy's hold says: then all of
-it counts as spent, and slots are released.
+it counts as spent, and slots are released, whether the work goes on or not.
 
 The exit codes are those of ` + "`tokenlease check`" + `. A denial holds nothing.`,
 		Example: `  tokenlease reserve acme chat.complete --cost 900
@@ -63,7 +63,7 @@ func (p *program) writeReservation(format outputFormat, answer *tokenleasev1.Res
 	a := answer.GetResponse()
 	expires := ""
 	if answer.GetReservationId() != "" {
-		expires = time.Duration(answer.GetExpiresInNs()).String()
+		expires = timeLeftInWords(time.Duration(answer.GetExpiresInNs()))
 	}
 	t := &table{heading: []string{
 		"ANSWER", "REASON", "RESERVATION", "RESERVED", "EXPIRES-IN", "REMAINING", "LIMIT", "RETRY-IN", "POLICY", "GRANT",

@@ -79,6 +79,8 @@ func anotherValue(t *testing.T, f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "string":
 		return "http://other.example:1"
+	case "bool":
+		return "true"
 	case "duration":
 		return "17s"
 	case "int", "uint32":
