@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -403,6 +404,9 @@ func TestRestoreIsShown(t *testing.T) {
 		req.HighestHead = h.heads[0] + 1_000_000
 		_, err := h.send(req)
 		requireCode(t, err, connect.CodeDataLoss)
+		for limit := time.Now().Add(patience); n.Ready() && time.Now().Before(limit); {
+			runtime.Gosched() // its readiness follows its answer in a moment
+		}
 		if !strings.Contains(err.Error(), "tokenlease restore declare") || n.Ready() {
 			t.Errorf("ready %v: %v", n.Ready(), err)
 		}
