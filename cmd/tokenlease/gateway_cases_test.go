@@ -69,7 +69,7 @@ func TestCase03FixedQuota(t *testing.T) {
 			t.Fatalf("the first: %s", v.text)
 		}
 		for range 3 {
-			s.pass(time.Hour)
+			s.pass(10 * time.Minute)
 			if v := ask(byDefault); v.allowed || !v.permanent || v.retry != 0 {
 				t.Errorf("afterwards: %s", v.text)
 			}
