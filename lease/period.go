@@ -34,6 +34,9 @@ func (p Period) usual() time.Duration {
 	return 0
 }
 
+// Longest is above the length of every period, in any calendar and zone.
+func (p Period) Longest() time.Duration { return p.usual() + p.usual()/10 }
+
 // Bounds is the period that at lies in, by the clock of its location: start <= at
 // < end. It is the same for all times of a period, and the end of one period is the
 // start of the next. p is one of the periods.

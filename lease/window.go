@@ -208,7 +208,7 @@ func (l *Ledger) memory() time.Duration {
 	case RollingWindow:
 		return l.Rule.Window + l.Rule.releaseStep()
 	case FixedWindow:
-		return l.Rule.Period.usual() + l.Rule.Period.usual()/10 // no period is longer
+		return l.Rule.Period.Longest()
 	case Concurrency:
 	}
 	return 0

@@ -133,8 +133,7 @@ func (d *Denial) earliest(cost int64, rule lease.Rule) (at time.Duration, ok boo
 		}
 		return max(d.Until, later(d.At, rule.Window, windows)), true
 	case lease.FixedWindow:
-		longest := rule.Per() + rule.Per()/10 // no period is longer than usual by more
-		return later(d.Until, longest, windows-1), true
+		return later(d.Until, rule.Period.Longest(), windows-1), true
 	case lease.Concurrency:
 	}
 	return 0, false
