@@ -79,7 +79,8 @@ type AdminClient interface {
 	ShowHolder(context.Context, *connect.Request[v1.ShowHolderRequest]) (*connect.Response[v1.ShowHolderResponse], error)
 	// ResolveGrant records an operator's attestation that no process of the
 	// grant's epoch runs or can ever resume. What is outstanding counts as spent
-	// now, and comes back through refill alone.
+	// now, and comes back through refill alone, or as its window ends. Of slots it
+	// attests that the work which held them has ended: they are free at once.
 	ResolveGrant(context.Context, *connect.Request[v1.ResolveGrantRequest]) (*connect.Response[v1.ResolveGrantResponse], error)
 	// ApplyPolicies puts policies in force, all or none. A policy that is the same
 	// as the current one keeps its version.
@@ -298,7 +299,8 @@ type AdminHandler interface {
 	ShowHolder(context.Context, *connect.Request[v1.ShowHolderRequest]) (*connect.Response[v1.ShowHolderResponse], error)
 	// ResolveGrant records an operator's attestation that no process of the
 	// grant's epoch runs or can ever resume. What is outstanding counts as spent
-	// now, and comes back through refill alone.
+	// now, and comes back through refill alone, or as its window ends. Of slots it
+	// attests that the work which held them has ended: they are free at once.
 	ResolveGrant(context.Context, *connect.Request[v1.ResolveGrantRequest]) (*connect.Response[v1.ResolveGrantResponse], error)
 	// ApplyPolicies puts policies in force, all or none. A policy that is the same
 	// as the current one keeps its version.
