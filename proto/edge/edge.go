@@ -2,14 +2,29 @@ package edge
 
 import (
 	"context"
+	"strings"
 
 	"connectrpc.com/connect"
+
+	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 )
 
 // MaxRequestBytes is the largest request that [Options] lets a handler read,
 // after decompression. It is well above the largest valid one, so that an
 // overlong field is answered as what it is: an invalid argument.
+//
+// Requests of service Admin have smaller bounds: some of its methods are open to
+// callers of no role.
 const MaxRequestBytes = 16 << 20
+
+// Bounds of requests of service Admin, after decompression.
+const (
+	// MaxApplyBytes is the largest ApplyPoliciesRequest: in either form, above what
+	// fits into one transaction of the store.
+	MaxApplyBytes = 4 << 20
+	// MaxAdminBytes is the largest of all others, above the largest valid one.
+	MaxAdminBytes = 64 << 10
+)
 
 // compressMinBytes is the size from which answers are compressed. Below it, as
 // nearly all are, compressing costs more than it saves.
@@ -24,12 +39,25 @@ type validator interface {
 // a request, errors of bounded length, and [Validate].
 func Options() connect.HandlerOption {
 	return connect.WithHandlerOptions(
-		connect.WithReadMaxBytes(MaxRequestBytes),
+		connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
+			return []connect.HandlerOption{connect.WithReadMaxBytes(maxBytes(spec.Procedure))}
+		}),
 		connect.WithCompressMinBytes(compressMinBytes),
 		connect.WithCodec(jsonCodec{"json"}),
 		connect.WithCodec(jsonCodec{"json; charset=utf-8"}),
 		connect.WithInterceptors(Validate()),
 	)
+}
+
+// maxBytes is the largest request of a procedure.
+func maxBytes(procedure string) int {
+	switch {
+	case procedure == tokenleasev1connect.AdminApplyPoliciesProcedure:
+		return MaxApplyBytes
+	case strings.HasPrefix(procedure, "/"+tokenleasev1connect.AdminName+"/"):
+		return MaxAdminBytes
+	}
+	return MaxRequestBytes
 }
 
 // Validate is an interceptor that refuses invalid requests with

@@ -43,6 +43,7 @@ func serve(t *testing.T) (*recorder, *httptest.Server) {
 	mux := http.NewServeMux()
 	mux.Handle(tokenleasev1connect.NewLimiterHandler(r, edge.Options()))
 	mux.Handle(tokenleasev1connect.NewBrokerHandler(r, edge.Options()))
+	mux.Handle(tokenleasev1connect.NewAdminHandler(tokenleasev1connect.UnimplementedAdminHandler{}, edge.Options()))
 	mux.Handle("/other/Method", connect.NewUnaryHandler("/other/Method",
 		func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
 			r.reached <- &emptypb.Empty{}
@@ -161,11 +162,34 @@ func TestOversizedRequestIsNotRead(t *testing.T) {
 	requireUnreached(t, r)
 }
 
+// TestBoundsOfAdmin: callers without a role may ask who they are, so what they send is
+// bounded far lower. Within its bound, a request is looked at.
+func TestBoundsOfAdmin(t *testing.T) {
+	_, server := serve(t)
+	for procedure, most := range map[string]int{
+		tokenleasev1connect.AdminWhoAmIProcedure:        edge.MaxAdminBytes,
+		tokenleasev1connect.AdminListBudgetsProcedure:   edge.MaxAdminBytes,
+		tokenleasev1connect.AdminApplyPoliciesProcedure: edge.MaxApplyBytes,
+	} {
+		if _, body := postTo(t, server, procedure, strings.Repeat(" ", most+1)); !strings.Contains(body, `"resource_exhausted"`) {
+			t.Errorf("%s with %d bytes: %.200s, want resource_exhausted", procedure, most+1, body)
+		}
+		if _, body := postTo(t, server, procedure, strings.Repeat(" ", most-2)+"{}"); strings.Contains(body, `"resource_exhausted"`) {
+			t.Errorf("%s with %d bytes: %.200s", procedure, most, body)
+		}
+	}
+}
+
 // post sends a body as a JSON check and returns the status and the answer.
 func post(t *testing.T, server *httptest.Server, body string) (int, string) {
 	t.Helper()
-	url := server.URL + tokenleasev1connect.LimiterCheckProcedure
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte(body)))
+	return postTo(t, server, tokenleasev1connect.LimiterCheckProcedure, body)
+}
+
+// postTo sends a body in JSON to a procedure.
+func postTo(t *testing.T, server *httptest.Server, procedure, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+procedure, bytes.NewReader([]byte(body)))
 	if err != nil {
 		t.Fatal(err)
 	}

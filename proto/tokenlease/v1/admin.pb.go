@@ -21,6 +21,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// BudgetOrder is what budgets are ranked by.
+type BudgetOrder int32
+
+const (
+	// BUDGET_ORDER_UNSPECIFIED reads as BUDGET_ORDER_BUSIEST.
+	BudgetOrder_BUDGET_ORDER_UNSPECIFIED BudgetOrder = 0
+	// BUDGET_ORDER_BUSIEST: by what is spent a second.
+	BudgetOrder_BUDGET_ORDER_BUSIEST BudgetOrder = 1
+	// BUDGET_ORDER_STARVED: by what is wanted and cannot be given.
+	BudgetOrder_BUDGET_ORDER_STARVED BudgetOrder = 2
+)
+
+// Enum value maps for BudgetOrder.
+var (
+	BudgetOrder_name = map[int32]string{
+		0: "BUDGET_ORDER_UNSPECIFIED",
+		1: "BUDGET_ORDER_BUSIEST",
+		2: "BUDGET_ORDER_STARVED",
+	}
+	BudgetOrder_value = map[string]int32{
+		"BUDGET_ORDER_UNSPECIFIED": 0,
+		"BUDGET_ORDER_BUSIEST":     1,
+		"BUDGET_ORDER_STARVED":     2,
+	}
+)
+
+func (x BudgetOrder) Enum() *BudgetOrder {
+	p := new(BudgetOrder)
+	*p = x
+	return p
+}
+
+func (x BudgetOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BudgetOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_tokenlease_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (BudgetOrder) Type() protoreflect.EnumType {
+	return &file_tokenlease_v1_admin_proto_enumTypes[0]
+}
+
+func (x BudgetOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BudgetOrder.Descriptor instead.
+func (BudgetOrder) EnumDescriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
 // ListBudgetsRequest selects budgets.
 type ListBudgetsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -31,7 +84,10 @@ type ListBudgetsRequest struct {
 	// page_size is at most 1,000; 0 reads as 100.
 	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token of the page before.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// search selects budgets whose account or operation contains it, without regard
+	// to case: at most 256 bytes, empty for all.
+	Search        string `protobuf:"bytes,5,opt,name=search,proto3" json:"search,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -90,6 +146,13 @@ func (x *ListBudgetsRequest) GetPageSize() uint32 {
 func (x *ListBudgetsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListBudgetsRequest) GetSearch() string {
+	if x != nil {
+		return x.Search
 	}
 	return ""
 }
@@ -275,7 +338,12 @@ type ListGrantsRequest struct {
 	// page_size is at most 1,000; 0 reads as 100.
 	PageSize uint32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token of the page before.
-	PageToken     string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// min_age_ms selects grants that were opened at least so long ago; 0: all.
+	MinAgeMs int64 `protobuf:"varint,8,opt,name=min_age_ms,json=minAgeMs,proto3" json:"min_age_ms,omitempty"`
+	// grant_id_prefix selects grants whose ID begins so, at most 64 bytes; empty for
+	// all.
+	GrantIdPrefix string `protobuf:"bytes,9,opt,name=grant_id_prefix,json=grantIdPrefix,proto3" json:"grant_id_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -355,6 +423,20 @@ func (x *ListGrantsRequest) GetPageSize() uint32 {
 func (x *ListGrantsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListGrantsRequest) GetMinAgeMs() int64 {
+	if x != nil {
+		return x.MinAgeMs
+	}
+	return 0
+}
+
+func (x *ListGrantsRequest) GetGrantIdPrefix() string {
+	if x != nil {
+		return x.GrantIdPrefix
 	}
 	return ""
 }
@@ -576,7 +658,14 @@ type ListHoldersResponse struct {
 	// holders in order of region and instance.
 	Holders []*HolderStatus `protobuf:"bytes,1,rep,name=holders,proto3" json:"holders,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unix_ms is the wall clock of the broker that answers: ages are told from it.
+	UnixMs int64 `protobuf:"varint,3,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// listening_since_unix_ms is since when the owner of each shard has listened. A
+	// holder that was heard last before that may have been heard later than is told.
+	ListeningSinceUnixMs int64 `protobuf:"varint,4,opt,name=listening_since_unix_ms,json=listeningSinceUnixMs,proto3" json:"listening_since_unix_ms,omitempty"`
+	// shards_missing have no owner that answered: what they heard is not told.
+	ShardsMissing []uint32 `protobuf:"varint,5,rep,packed,name=shards_missing,json=shardsMissing,proto3" json:"shards_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -623,6 +712,27 @@ func (x *ListHoldersResponse) GetRevision() int64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *ListHoldersResponse) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *ListHoldersResponse) GetListeningSinceUnixMs() int64 {
+	if x != nil {
+		return x.ListeningSinceUnixMs
+	}
+	return 0
+}
+
+func (x *ListHoldersResponse) GetShardsMissing() []uint32 {
+	if x != nil {
+		return x.ShardsMissing
+	}
+	return nil
 }
 
 // ShowHolderRequest names a holder.
@@ -747,7 +857,10 @@ type ResolveGrantRequest struct {
 	Because string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
 	// retire_epoch is needed when the grant's epoch is still the holder's current
 	// one: it fences that epoch as well.
-	RetireEpoch   bool `protobuf:"varint,4,opt,name=retire_epoch,json=retireEpoch,proto3" json:"retire_epoch,omitempty"`
+	RetireEpoch bool `protobuf:"varint,4,opt,name=retire_epoch,json=retireEpoch,proto3" json:"retire_epoch,omitempty"`
+	// force retires the epoch also if its holder was heard less than a minute ago, or
+	// may have been. It is recorded. Without retire_epoch there is nothing to force.
+	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -810,6 +923,13 @@ func (x *ResolveGrantRequest) GetRetireEpoch() bool {
 	return false
 }
 
+func (x *ResolveGrantRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 // ResolveGrantResponse tells what was done.
 type ResolveGrantResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -865,23 +985,215 @@ func (x *ResolveGrantResponse) GetCountedAsSpentTokens() int64 {
 	return 0
 }
 
-// ApplyPoliciesRequest carries policies.
+// Plan is a named set of policies for the accounts that are assigned to it.
+type Plan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name of the plan: 1 to 64 bytes of letters, digits, '.', '_' and '-', but
+	// neither "." nor "..".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// policies of the plan, each of another operation, at most 1,000. An operation that
+	// it does not name is ruled by the policy for everybody.
+	Policies []*Policy `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	// version is set by the broker: the policy version at which it last changed.
+	Version int64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// updated_unix_ms is when that was.
+	UpdatedUnixMs int64 `protobuf:"varint,4,opt,name=updated_unix_ms,json=updatedUnixMs,proto3" json:"updated_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Plan) Reset() {
+	*x = Plan{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Plan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Plan) ProtoMessage() {}
+
+func (x *Plan) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Plan.ProtoReflect.Descriptor instead.
+func (*Plan) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Plan) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Plan) GetPolicies() []*Policy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *Plan) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Plan) GetUpdatedUnixMs() int64 {
+	if x != nil {
+		return x.UpdatedUnixMs
+	}
+	return 0
+}
+
+// AccountPolicies is what one account has of its own.
+type AccountPolicies struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// account, case-sensitive.
+	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// plan of the account; empty: the default plan.
+	Plan string `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	// policies for this account alone, each of another operation, at most 1,000. They go
+	// before those of its plan.
+	Policies []*Policy `protobuf:"bytes,3,rep,name=policies,proto3" json:"policies,omitempty"`
+	// version is set by the broker: the policy version at which it last changed.
+	Version int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// updated_unix_ms is when that was.
+	UpdatedUnixMs int64 `protobuf:"varint,5,opt,name=updated_unix_ms,json=updatedUnixMs,proto3" json:"updated_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccountPolicies) Reset() {
+	*x = AccountPolicies{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccountPolicies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccountPolicies) ProtoMessage() {}
+
+func (x *AccountPolicies) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccountPolicies.ProtoReflect.Descriptor instead.
+func (*AccountPolicies) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AccountPolicies) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *AccountPolicies) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *AccountPolicies) GetPolicies() []*Policy {
+	if x != nil {
+		return x.Policies
+	}
+	return nil
+}
+
+func (x *AccountPolicies) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *AccountPolicies) GetUpdatedUnixMs() int64 {
+	if x != nil {
+		return x.UpdatedUnixMs
+	}
+	return 0
+}
+
+// ApplyPoliciesRequest carries policies. What it does not name stays as it is.
+//
+// All of it is applied in one transaction: a request that changes more than fits into
+// one gets code invalid_argument, and has to be split. What is named and is so already
+// does not count. Each policy for everybody, plan and account that changes is one
+// operation of the store, and 124 of them fit. A plan that is removed while an account
+// is assigned to it, or while it is the default, gets failed_precondition.
+//
+// All policies, plans and accounts share one version, which each change raises:
+// the policy version. A policy for one account goes before that of its plan, and
+// that before the policy for everybody.
 type ApplyPoliciesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policies to put in force: 1 to 50, each of another operation. Their version
+	// policies for everybody: at most 1,000, each of another operation. Their version
 	// is ignored.
 	Policies []*Policy `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
-	// applied_by names the operator, 1 to 128 bytes without control characters.
+	// applied_by names the operator, 1 to 128 bytes without control characters. Where
+	// callers have certificates it is the name in theirs that is recorded. A dry run
+	// needs none.
 	AppliedBy string `protobuf:"bytes,2,opt,name=applied_by,json=appliedBy,proto3" json:"applied_by,omitempty"`
 	// because says why, at most 1,024 bytes without control characters.
-	Because       string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	Because string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	// plans to put in force, each in place of all of the one with its name; at most
+	// 1,000.
+	Plans []*Plan `protobuf:"bytes,4,rep,name=plans,proto3" json:"plans,omitempty"`
+	// accounts, each in place of all that this account had of its own; at most
+	// 1,000.
+	Accounts []*AccountPolicies `protobuf:"bytes,5,rep,name=accounts,proto3" json:"accounts,omitempty"`
+	// default_plan of accounts that have none of their own; unset: as it is; empty:
+	// none.
+	DefaultPlan *string `protobuf:"bytes,6,opt,name=default_plan,json=defaultPlan,proto3,oneof" json:"default_plan,omitempty"`
+	// remove_operations are policies for everybody to remove, at most 1,000. Their
+	// budgets deny, and keep their ledgers.
+	RemoveOperations []string `protobuf:"bytes,7,rep,name=remove_operations,json=removeOperations,proto3" json:"remove_operations,omitempty"`
+	// remove_plans are plans to remove, at most 1,000; none that an account is assigned
+	// to.
+	RemovePlans []string `protobuf:"bytes,8,rep,name=remove_plans,json=removePlans,proto3" json:"remove_plans,omitempty"`
+	// remove_accounts are accounts that lose what they have of their own; at most 1,000.
+	RemoveAccounts []string `protobuf:"bytes,9,rep,name=remove_accounts,json=removeAccounts,proto3" json:"remove_accounts,omitempty"`
+	// if_version, if not 0, is the policy version that must be in force: otherwise
+	// nothing changes, with code failed_precondition.
+	IfVersion int64 `protobuf:"varint,10,opt,name=if_version,json=ifVersion,proto3" json:"if_version,omitempty"`
+	// dry_run tells what would change, and changes nothing.
+	DryRun        bool `protobuf:"varint,11,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyPoliciesRequest) Reset() {
 	*x = ApplyPoliciesRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[14]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +1205,7 @@ func (x *ApplyPoliciesRequest) String() string {
 func (*ApplyPoliciesRequest) ProtoMessage() {}
 
 func (x *ApplyPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[14]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +1218,7 @@ func (x *ApplyPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApplyPoliciesRequest) GetPolicies() []*Policy {
@@ -930,22 +1242,202 @@ func (x *ApplyPoliciesRequest) GetBecause() string {
 	return ""
 }
 
-// ApplyPoliciesResponse tells what is in force now.
+func (x *ApplyPoliciesRequest) GetPlans() []*Plan {
+	if x != nil {
+		return x.Plans
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesRequest) GetAccounts() []*AccountPolicies {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesRequest) GetDefaultPlan() string {
+	if x != nil && x.DefaultPlan != nil {
+		return *x.DefaultPlan
+	}
+	return ""
+}
+
+func (x *ApplyPoliciesRequest) GetRemoveOperations() []string {
+	if x != nil {
+		return x.RemoveOperations
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesRequest) GetRemovePlans() []string {
+	if x != nil {
+		return x.RemovePlans
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesRequest) GetRemoveAccounts() []string {
+	if x != nil {
+		return x.RemoveAccounts
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesRequest) GetIfVersion() int64 {
+	if x != nil {
+		return x.IfVersion
+	}
+	return 0
+}
+
+func (x *ApplyPoliciesRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// PolicyChange is the change of one policy, of a plan's or account's membership,
+// or of the default plan.
+type PolicyChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// subject in words: "policy report.create", "plan premium", "account Acme",
+	// "default plan".
+	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	// operation whose policy changes; empty where it is not about one.
+	Operation string `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	// before is the policy that was in force; unset: none.
+	Before *Policy `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// after is the policy that is; unset: removed.
+	After *Policy `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// before_text and after_text say the same of what is not a policy, such as
+	// "plan free" and "plan premium".
+	BeforeText string `protobuf:"bytes,5,opt,name=before_text,json=beforeText,proto3" json:"before_text,omitempty"`
+	// after_text of what is not a policy.
+	AfterText string `protobuf:"bytes,6,opt,name=after_text,json=afterText,proto3" json:"after_text,omitempty"`
+	// live_budgets have a record and get another policy by this change. To count them
+	// every budget is read, so only a dry run does: otherwise it is 0.
+	LiveBudgets int64 `protobuf:"varint,7,opt,name=live_budgets,json=liveBudgets,proto3" json:"live_budgets,omitempty"`
+	// recalled_tokens is what those have out above their new capacity: it is called
+	// back, and until it is in, the old capacity is the guarantee. Only a dry run tells.
+	RecalledTokens int64 `protobuf:"varint,8,opt,name=recalled_tokens,json=recalledTokens,proto3" json:"recalled_tokens,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PolicyChange) Reset() {
+	*x = PolicyChange{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyChange) ProtoMessage() {}
+
+func (x *PolicyChange) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyChange.ProtoReflect.Descriptor instead.
+func (*PolicyChange) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PolicyChange) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *PolicyChange) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *PolicyChange) GetBefore() *Policy {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *PolicyChange) GetAfter() *Policy {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *PolicyChange) GetBeforeText() string {
+	if x != nil {
+		return x.BeforeText
+	}
+	return ""
+}
+
+func (x *PolicyChange) GetAfterText() string {
+	if x != nil {
+		return x.AfterText
+	}
+	return ""
+}
+
+func (x *PolicyChange) GetLiveBudgets() int64 {
+	if x != nil {
+		return x.LiveBudgets
+	}
+	return 0
+}
+
+func (x *PolicyChange) GetRecalledTokens() int64 {
+	if x != nil {
+		return x.RecalledTokens
+	}
+	return 0
+}
+
+// ApplyPoliciesResponse tells what is in force now, or would be.
 type ApplyPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policies in the order of the request, with their versions.
+	// policies for everybody that the request named, with their versions.
 	Policies []*Policy `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
-	// changed has the operations whose version is new.
+	// changed has the operations whose policy for everybody is new.
 	Changed []string `protobuf:"bytes,2,rep,name=changed,proto3" json:"changed,omitempty"`
-	// revision of the store at which they are in force.
-	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// revision of the store at which they are in force, or that was read.
+	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// version is the policy version in force: the same as before if nothing changed.
+	// Of a dry run it is the one that the changes were computed at.
+	Version int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// changes that were made, or would be.
+	Changes []*PolicyChange `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	// warnings about policies that starve themselves or lose what was known, for
+	// people.
+	Warnings []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// dry_run says that nothing was changed.
+	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyPoliciesResponse) Reset() {
 	*x = ApplyPoliciesResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[15]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1449,7 @@ func (x *ApplyPoliciesResponse) String() string {
 func (*ApplyPoliciesResponse) ProtoMessage() {}
 
 func (x *ApplyPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[15]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1462,7 @@ func (x *ApplyPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ApplyPoliciesResponse) GetPolicies() []*Policy {
@@ -994,6 +1486,34 @@ func (x *ApplyPoliciesResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ApplyPoliciesResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ApplyPoliciesResponse) GetChanges() []*PolicyChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *ApplyPoliciesResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // ListPoliciesRequest has no fields yet.
 type ListPoliciesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1003,7 +1523,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[16]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1535,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[16]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,23 +1548,31 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 // ListPoliciesResponse is all of them.
 type ListPoliciesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policies in order of operation.
+	// policies for everybody, in order of operation.
 	Policies []*Policy `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// plans in order of name.
+	Plans []*Plan `protobuf:"bytes,3,rep,name=plans,proto3" json:"plans,omitempty"`
+	// default_plan of accounts without one; empty: none.
+	DefaultPlan string `protobuf:"bytes,4,opt,name=default_plan,json=defaultPlan,proto3" json:"default_plan,omitempty"`
+	// version is the policy version in force.
+	Version int64 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
+	// disabled are the operations that DisableOperation has disabled, in order.
+	Disabled      []*DisabledOperation `protobuf:"bytes,6,rep,name=disabled,proto3" json:"disabled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[17]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1584,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[17]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1597,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -1086,6 +1614,1260 @@ func (x *ListPoliciesResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ListPoliciesResponse) GetPlans() []*Plan {
+	if x != nil {
+		return x.Plans
+	}
+	return nil
+}
+
+func (x *ListPoliciesResponse) GetDefaultPlan() string {
+	if x != nil {
+		return x.DefaultPlan
+	}
+	return ""
+}
+
+func (x *ListPoliciesResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListPoliciesResponse) GetDisabled() []*DisabledOperation {
+	if x != nil {
+		return x.Disabled
+	}
+	return nil
+}
+
+// DisabledOperation is an operation that is disabled for everybody.
+type DisabledOperation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// operation that is disabled.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// because says why.
+	Because string `protobuf:"bytes,2,opt,name=because,proto3" json:"because,omitempty"`
+	// disabled_by names the operator.
+	DisabledBy string `protobuf:"bytes,3,opt,name=disabled_by,json=disabledBy,proto3" json:"disabled_by,omitempty"`
+	// since_unix_ms is when.
+	SinceUnixMs int64 `protobuf:"varint,4,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	// version is the policy version at which it was.
+	Version       int64 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisabledOperation) Reset() {
+	*x = DisabledOperation{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisabledOperation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisabledOperation) ProtoMessage() {}
+
+func (x *DisabledOperation) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisabledOperation.ProtoReflect.Descriptor instead.
+func (*DisabledOperation) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *DisabledOperation) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *DisabledOperation) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *DisabledOperation) GetDisabledBy() string {
+	if x != nil {
+		return x.DisabledBy
+	}
+	return ""
+}
+
+func (x *DisabledOperation) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *DisabledOperation) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// ListAccountsRequest selects accounts that have something of their own.
+type ListAccountsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// account to select, empty for all.
+	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// plan to select, empty for all.
+	Plan string `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
+	// page_size is at most 1,000; 0 reads as 100.
+	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token of the page before.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsRequest) Reset() {
+	*x = ListAccountsRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsRequest) ProtoMessage() {}
+
+func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
+func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListAccountsRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAccountsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListAccountsResponse is one page.
+type ListAccountsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// accounts in order.
+	Accounts []*AccountPolicies `protobuf:"bytes,1,rep,name=accounts,proto3" json:"accounts,omitempty"`
+	// next_page_token is empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsResponse) Reset() {
+	*x = ListAccountsResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsResponse) ProtoMessage() {}
+
+func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
+func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListAccountsResponse) GetAccounts() []*AccountPolicies {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+func (x *ListAccountsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListAccountsResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// ShowPolicyStatusRequest names a policy version.
+type ShowPolicyStatusRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// version to ask for; 0: the one in force.
+	Version       int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowPolicyStatusRequest) Reset() {
+	*x = ShowPolicyStatusRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowPolicyStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowPolicyStatusRequest) ProtoMessage() {}
+
+func (x *ShowPolicyStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowPolicyStatusRequest.ProtoReflect.Descriptor instead.
+func (*ShowPolicyStatusRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ShowPolicyStatusRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// ShowPolicyStatusResponse tells how far the version has come.
+type ShowPolicyStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// version that was asked for.
+	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// version_in_force is the newest.
+	VersionInForce int64 `protobuf:"varint,2,opt,name=version_in_force,json=versionInForce,proto3" json:"version_in_force,omitempty"`
+	// installed says that every shard has the version, and every limiter that has
+	// something out. Of a budget whose policy is of a later version than was asked for,
+	// the version that was asked for is enough.
+	Installed bool `protobuf:"varint,3,opt,name=installed,proto3" json:"installed,omitempty"`
+	// settled says that no budget has more out than its capacity.
+	Settled bool `protobuf:"varint,4,opt,name=settled,proto3" json:"settled,omitempty"`
+	// shards_behind have not taken it up.
+	ShardsBehind []uint32 `protobuf:"varint,5,rep,packed,name=shards_behind,json=shardsBehind,proto3" json:"shards_behind,omitempty"`
+	// holders_behind have something out under an older version.
+	HoldersBehind []*HolderLag `protobuf:"bytes,6,rep,name=holders_behind,json=holdersBehind,proto3" json:"holders_behind,omitempty"`
+	// budgets_above have more out than their capacity: the first 100, in order.
+	BudgetsAbove []*BudgetAbove `protobuf:"bytes,7,rep,name=budgets_above,json=budgetsAbove,proto3" json:"budgets_above,omitempty"`
+	// budgets_above_count is how many there are.
+	BudgetsAboveCount int64 `protobuf:"varint,8,opt,name=budgets_above_count,json=budgetsAboveCount,proto3" json:"budgets_above_count,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowPolicyStatusResponse) Reset() {
+	*x = ShowPolicyStatusResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowPolicyStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowPolicyStatusResponse) ProtoMessage() {}
+
+func (x *ShowPolicyStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowPolicyStatusResponse.ProtoReflect.Descriptor instead.
+func (*ShowPolicyStatusResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ShowPolicyStatusResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ShowPolicyStatusResponse) GetVersionInForce() int64 {
+	if x != nil {
+		return x.VersionInForce
+	}
+	return 0
+}
+
+func (x *ShowPolicyStatusResponse) GetInstalled() bool {
+	if x != nil {
+		return x.Installed
+	}
+	return false
+}
+
+func (x *ShowPolicyStatusResponse) GetSettled() bool {
+	if x != nil {
+		return x.Settled
+	}
+	return false
+}
+
+func (x *ShowPolicyStatusResponse) GetShardsBehind() []uint32 {
+	if x != nil {
+		return x.ShardsBehind
+	}
+	return nil
+}
+
+func (x *ShowPolicyStatusResponse) GetHoldersBehind() []*HolderLag {
+	if x != nil {
+		return x.HoldersBehind
+	}
+	return nil
+}
+
+func (x *ShowPolicyStatusResponse) GetBudgetsAbove() []*BudgetAbove {
+	if x != nil {
+		return x.BudgetsAbove
+	}
+	return nil
+}
+
+func (x *ShowPolicyStatusResponse) GetBudgetsAboveCount() int64 {
+	if x != nil {
+		return x.BudgetsAboveCount
+	}
+	return 0
+}
+
+func (x *ShowPolicyStatusResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// HolderLag is a limiter that has not installed a policy version.
+type HolderLag struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// holder that this is about.
+	Holder *Holder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	// policy_version that it has installed for everything it holds.
+	PolicyVersion int64 `protobuf:"varint,2,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// grants under an older version.
+	Grants int64 `protobuf:"varint,3,opt,name=grants,proto3" json:"grants,omitempty"`
+	// outstanding_tokens of those.
+	OutstandingTokens int64 `protobuf:"varint,4,opt,name=outstanding_tokens,json=outstandingTokens,proto3" json:"outstanding_tokens,omitempty"`
+	// last_heard_unix_ms is when a shard last recorded something of it; 0: never.
+	LastHeardUnixMs int64 `protobuf:"varint,5,opt,name=last_heard_unix_ms,json=lastHeardUnixMs,proto3" json:"last_heard_unix_ms,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *HolderLag) Reset() {
+	*x = HolderLag{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HolderLag) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HolderLag) ProtoMessage() {}
+
+func (x *HolderLag) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HolderLag.ProtoReflect.Descriptor instead.
+func (*HolderLag) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *HolderLag) GetHolder() *Holder {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
+func (x *HolderLag) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *HolderLag) GetGrants() int64 {
+	if x != nil {
+		return x.Grants
+	}
+	return 0
+}
+
+func (x *HolderLag) GetOutstandingTokens() int64 {
+	if x != nil {
+		return x.OutstandingTokens
+	}
+	return 0
+}
+
+func (x *HolderLag) GetLastHeardUnixMs() int64 {
+	if x != nil {
+		return x.LastHeardUnixMs
+	}
+	return 0
+}
+
+// BudgetAbove is a budget that has more out than its capacity.
+type BudgetAbove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key of the budget.
+	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// capacity_tokens that is in force.
+	CapacityTokens int64 `protobuf:"varint,2,opt,name=capacity_tokens,json=capacityTokens,proto3" json:"capacity_tokens,omitempty"`
+	// reserved_tokens that are out.
+	ReservedTokens int64 `protobuf:"varint,3,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
+	// holders that have it, with what each has out.
+	Holders       []*Holding `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BudgetAbove) Reset() {
+	*x = BudgetAbove{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetAbove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetAbove) ProtoMessage() {}
+
+func (x *BudgetAbove) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetAbove.ProtoReflect.Descriptor instead.
+func (*BudgetAbove) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *BudgetAbove) GetKey() *BudgetKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *BudgetAbove) GetCapacityTokens() int64 {
+	if x != nil {
+		return x.CapacityTokens
+	}
+	return 0
+}
+
+func (x *BudgetAbove) GetReservedTokens() int64 {
+	if x != nil {
+		return x.ReservedTokens
+	}
+	return 0
+}
+
+func (x *BudgetAbove) GetHolders() []*Holding {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+// Holding is what one holder has out of a budget.
+type Holding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// holder that has it.
+	Holder *Holder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	// outstanding_tokens of its grants.
+	OutstandingTokens int64 `protobuf:"varint,2,opt,name=outstanding_tokens,json=outstandingTokens,proto3" json:"outstanding_tokens,omitempty"`
+	// orphaned_tokens is the part of them that is unknown.
+	OrphanedTokens int64 `protobuf:"varint,3,opt,name=orphaned_tokens,json=orphanedTokens,proto3" json:"orphaned_tokens,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Holding) Reset() {
+	*x = Holding{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Holding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Holding) ProtoMessage() {}
+
+func (x *Holding) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Holding.ProtoReflect.Descriptor instead.
+func (*Holding) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Holding) GetHolder() *Holder {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
+func (x *Holding) GetOutstandingTokens() int64 {
+	if x != nil {
+		return x.OutstandingTokens
+	}
+	return 0
+}
+
+func (x *Holding) GetOrphanedTokens() int64 {
+	if x != nil {
+		return x.OrphanedTokens
+	}
+	return 0
+}
+
+// ListPolicyHistoryRequest pages through versions.
+type ListPolicyHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// page_size is at most 1,000; 0 reads as 100.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token of the page before.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPolicyHistoryRequest) Reset() {
+	*x = ListPolicyHistoryRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPolicyHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPolicyHistoryRequest) ProtoMessage() {}
+
+func (x *ListPolicyHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPolicyHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListPolicyHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListPolicyHistoryRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPolicyHistoryRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListPolicyHistoryResponse is one page.
+type ListPolicyHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// versions, newest first.
+	Versions []*PolicyVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// next_page_token is empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// version in force.
+	Version int64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPolicyHistoryResponse) Reset() {
+	*x = ListPolicyHistoryResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPolicyHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPolicyHistoryResponse) ProtoMessage() {}
+
+func (x *ListPolicyHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPolicyHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListPolicyHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListPolicyHistoryResponse) GetVersions() []*PolicyVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListPolicyHistoryResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListPolicyHistoryResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ListPolicyHistoryResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// PolicyVersion is one change of the policies.
+type PolicyVersion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// version that it made.
+	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// action: apply, rollback, disable or enable.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// by names the operator.
+	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	// because says why.
+	Because string `protobuf:"bytes,4,opt,name=because,proto3" json:"because,omitempty"`
+	// unix_ms is when.
+	UnixMs int64 `protobuf:"varint,5,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// changes that it made.
+	Changes       []*PolicyChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyVersion) Reset() {
+	*x = PolicyVersion{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyVersion) ProtoMessage() {}
+
+func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
+func (*PolicyVersion) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *PolicyVersion) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PolicyVersion) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *PolicyVersion) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *PolicyVersion) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *PolicyVersion) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *PolicyVersion) GetChanges() []*PolicyChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// RollbackPoliciesRequest names an earlier version.
+type RollbackPoliciesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// to_version whose policies, plans and accounts are to be in force again, below
+	// the one in force. An operation that is disabled stays so.
+	ToVersion int64 `protobuf:"varint,1,opt,name=to_version,json=toVersion,proto3" json:"to_version,omitempty"`
+	// applied_by names the operator, 1 to 128 bytes without control characters.
+	AppliedBy string `protobuf:"bytes,2,opt,name=applied_by,json=appliedBy,proto3" json:"applied_by,omitempty"`
+	// because says why, 1 to 1,024 bytes without control characters.
+	Because string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	// if_version, if not 0, is the policy version that must be in force.
+	IfVersion int64 `protobuf:"varint,4,opt,name=if_version,json=ifVersion,proto3" json:"if_version,omitempty"`
+	// dry_run tells what would change, and changes nothing.
+	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackPoliciesRequest) Reset() {
+	*x = RollbackPoliciesRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackPoliciesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackPoliciesRequest) ProtoMessage() {}
+
+func (x *RollbackPoliciesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackPoliciesRequest.ProtoReflect.Descriptor instead.
+func (*RollbackPoliciesRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *RollbackPoliciesRequest) GetToVersion() int64 {
+	if x != nil {
+		return x.ToVersion
+	}
+	return 0
+}
+
+func (x *RollbackPoliciesRequest) GetAppliedBy() string {
+	if x != nil {
+		return x.AppliedBy
+	}
+	return ""
+}
+
+func (x *RollbackPoliciesRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *RollbackPoliciesRequest) GetIfVersion() int64 {
+	if x != nil {
+		return x.IfVersion
+	}
+	return 0
+}
+
+func (x *RollbackPoliciesRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// RollbackPoliciesResponse tells what is in force now, or would be.
+type RollbackPoliciesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// version is the policy version in force.
+	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// changes that were made, or would be.
+	Changes []*PolicyChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	// warnings for people.
+	Warnings []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// dry_run says that nothing was changed.
+	DryRun bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// revision of the store at which they are in force, or that was read.
+	Revision      int64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackPoliciesResponse) Reset() {
+	*x = RollbackPoliciesResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackPoliciesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackPoliciesResponse) ProtoMessage() {}
+
+func (x *RollbackPoliciesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackPoliciesResponse.ProtoReflect.Descriptor instead.
+func (*RollbackPoliciesResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *RollbackPoliciesResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RollbackPoliciesResponse) GetChanges() []*PolicyChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *RollbackPoliciesResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *RollbackPoliciesResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RollbackPoliciesResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// DisableOperationRequest names an operation.
+type DisableOperationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// operation to disable, also one that no policy rules.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// disabled_by names the operator, 1 to 128 bytes without control characters.
+	DisabledBy string `protobuf:"bytes,2,opt,name=disabled_by,json=disabledBy,proto3" json:"disabled_by,omitempty"`
+	// because says why, 1 to 1,024 bytes without control characters. Callers are told.
+	Because       string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisableOperationRequest) Reset() {
+	*x = DisableOperationRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisableOperationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisableOperationRequest) ProtoMessage() {}
+
+func (x *DisableOperationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisableOperationRequest.ProtoReflect.Descriptor instead.
+func (*DisableOperationRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *DisableOperationRequest) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *DisableOperationRequest) GetDisabledBy() string {
+	if x != nil {
+		return x.DisabledBy
+	}
+	return ""
+}
+
+func (x *DisableOperationRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+// DisableOperationResponse tells what is in force.
+type DisableOperationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// disabled as it is recorded.
+	Disabled *DisabledOperation `protobuf:"bytes,1,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	// version is the policy version in force.
+	Version       int64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisableOperationResponse) Reset() {
+	*x = DisableOperationResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisableOperationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisableOperationResponse) ProtoMessage() {}
+
+func (x *DisableOperationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisableOperationResponse.ProtoReflect.Descriptor instead.
+func (*DisableOperationResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *DisableOperationResponse) GetDisabled() *DisabledOperation {
+	if x != nil {
+		return x.Disabled
+	}
+	return nil
+}
+
+func (x *DisableOperationResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// EnableOperationRequest names an operation.
+type EnableOperationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// operation to enable.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// enabled_by names the operator, 1 to 128 bytes without control characters.
+	EnabledBy string `protobuf:"bytes,2,opt,name=enabled_by,json=enabledBy,proto3" json:"enabled_by,omitempty"`
+	// because says why, at most 1,024 bytes without control characters.
+	Because       string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnableOperationRequest) Reset() {
+	*x = EnableOperationRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnableOperationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnableOperationRequest) ProtoMessage() {}
+
+func (x *EnableOperationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnableOperationRequest.ProtoReflect.Descriptor instead.
+func (*EnableOperationRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *EnableOperationRequest) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *EnableOperationRequest) GetEnabledBy() string {
+	if x != nil {
+		return x.EnabledBy
+	}
+	return ""
+}
+
+func (x *EnableOperationRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+// EnableOperationResponse tells what is in force.
+type EnableOperationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// was_disabled says that this has changed something.
+	WasDisabled bool `protobuf:"varint,1,opt,name=was_disabled,json=wasDisabled,proto3" json:"was_disabled,omitempty"`
+	// version is the policy version in force.
+	Version       int64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnableOperationResponse) Reset() {
+	*x = EnableOperationResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnableOperationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnableOperationResponse) ProtoMessage() {}
+
+func (x *EnableOperationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnableOperationResponse.ProtoReflect.Descriptor instead.
+func (*EnableOperationResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *EnableOperationResponse) GetWasDisabled() bool {
+	if x != nil {
+		return x.WasDisabled
+	}
+	return false
+}
+
+func (x *EnableOperationResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // VerifyRequest has no fields yet.
 type VerifyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1095,7 +2877,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[18]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +2889,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[18]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +2902,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 // VerifyResponse tells what was read and what is wrong.
@@ -1148,7 +2930,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[19]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +2942,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[19]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +2955,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *VerifyResponse) GetRevision() int64 {
@@ -1259,7 +3041,7 @@ type Restore struct {
 
 func (x *Restore) Reset() {
 	*x = Restore{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +3053,7 @@ func (x *Restore) String() string {
 func (*Restore) ProtoMessage() {}
 
 func (x *Restore) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[20]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +3066,7 @@ func (x *Restore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restore.ProtoReflect.Descriptor instead.
 func (*Restore) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Restore) GetGeneration() uint32 {
@@ -1359,7 +3141,7 @@ type ShowRestoreRequest struct {
 
 func (x *ShowRestoreRequest) Reset() {
 	*x = ShowRestoreRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +3153,7 @@ func (x *ShowRestoreRequest) String() string {
 func (*ShowRestoreRequest) ProtoMessage() {}
 
 func (x *ShowRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[21]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +3166,7 @@ func (x *ShowRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowRestoreRequest.ProtoReflect.Descriptor instead.
 func (*ShowRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 // ShowRestoreResponse tells where the cluster stands.
@@ -1405,7 +3187,7 @@ type ShowRestoreResponse struct {
 
 func (x *ShowRestoreResponse) Reset() {
 	*x = ShowRestoreResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1417,7 +3199,7 @@ func (x *ShowRestoreResponse) String() string {
 func (*ShowRestoreResponse) ProtoMessage() {}
 
 func (x *ShowRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[22]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1430,7 +3212,7 @@ func (x *ShowRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowRestoreResponse.ProtoReflect.Descriptor instead.
 func (*ShowRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ShowRestoreResponse) GetGeneration() uint32 {
@@ -1484,7 +3266,7 @@ type DeclareRestoreRequest struct {
 
 func (x *DeclareRestoreRequest) Reset() {
 	*x = DeclareRestoreRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +3278,7 @@ func (x *DeclareRestoreRequest) String() string {
 func (*DeclareRestoreRequest) ProtoMessage() {}
 
 func (x *DeclareRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[23]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +3291,7 @@ func (x *DeclareRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareRestoreRequest.ProtoReflect.Descriptor instead.
 func (*DeclareRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeclareRestoreRequest) GetReplacedGeneration() uint32 {
@@ -1558,7 +3340,7 @@ type DeclareRestoreResponse struct {
 
 func (x *DeclareRestoreResponse) Reset() {
 	*x = DeclareRestoreResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +3352,7 @@ func (x *DeclareRestoreResponse) String() string {
 func (*DeclareRestoreResponse) ProtoMessage() {}
 
 func (x *DeclareRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[24]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +3365,7 @@ func (x *DeclareRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareRestoreResponse.ProtoReflect.Descriptor instead.
 func (*DeclareRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeclareRestoreResponse) GetRestore() *Restore {
@@ -1610,7 +3392,7 @@ type AttestRestoreRequest struct {
 
 func (x *AttestRestoreRequest) Reset() {
 	*x = AttestRestoreRequest{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +3404,7 @@ func (x *AttestRestoreRequest) String() string {
 func (*AttestRestoreRequest) ProtoMessage() {}
 
 func (x *AttestRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[25]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +3417,7 @@ func (x *AttestRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttestRestoreRequest.ProtoReflect.Descriptor instead.
 func (*AttestRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AttestRestoreRequest) GetGeneration() uint32 {
@@ -1670,7 +3452,7 @@ type AttestRestoreResponse struct {
 
 func (x *AttestRestoreResponse) Reset() {
 	*x = AttestRestoreResponse{}
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +3464,7 @@ func (x *AttestRestoreResponse) String() string {
 func (*AttestRestoreResponse) ProtoMessage() {}
 
 func (x *AttestRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_admin_proto_msgTypes[26]
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +3477,7 @@ func (x *AttestRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttestRestoreResponse.ProtoReflect.Descriptor instead.
 func (*AttestRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AttestRestoreResponse) GetRestore() *Restore {
@@ -1705,17 +3487,1876 @@ func (x *AttestRestoreResponse) GetRestore() *Restore {
 	return nil
 }
 
+// RetireHolderRequest is an attestation about a holder.
+type RetireHolderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// holder to retire.
+	Holder *Holder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	// epoch that is current, as a dry run has told it. 0 is for dry runs alone.
+	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// attested_by names the operator, 1 to 128 bytes without control characters.
+	AttestedBy string `protobuf:"bytes,3,opt,name=attested_by,json=attestedBy,proto3" json:"attested_by,omitempty"`
+	// because says how the operator knows, 1 to 1,024 bytes without control
+	// characters; a dry run needs none.
+	Because string `protobuf:"bytes,4,opt,name=because,proto3" json:"because,omitempty"`
+	// dry_run tells what would be attested, and changes nothing.
+	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// force retires a holder that was heard less than a minute ago, and is recorded.
+	Force         bool `protobuf:"varint,6,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetireHolderRequest) Reset() {
+	*x = RetireHolderRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetireHolderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetireHolderRequest) ProtoMessage() {}
+
+func (x *RetireHolderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetireHolderRequest.ProtoReflect.Descriptor instead.
+func (*RetireHolderRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RetireHolderRequest) GetHolder() *Holder {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
+func (x *RetireHolderRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *RetireHolderRequest) GetAttestedBy() string {
+	if x != nil {
+		return x.AttestedBy
+	}
+	return ""
+}
+
+func (x *RetireHolderRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *RetireHolderRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RetireHolderRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// RetireHolderResponse tells what was attested, or would be.
+type RetireHolderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// cluster_id names the cluster.
+	ClusterId string `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	// status of the holder before.
+	Status *HolderStatus `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// grants that are resolved: the first 1,000 in order of shard and ID.
+	Grants []*Grant `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
+	// grants_count is how many there are.
+	GrantsCount int64 `protobuf:"varint,4,opt,name=grants_count,json=grantsCount,proto3" json:"grants_count,omitempty"`
+	// counted_as_spent_tokens is what was outstanding under rules of tokens: it comes
+	// back through refill, or as its window ends.
+	CountedAsSpentTokens int64 `protobuf:"varint,5,opt,name=counted_as_spent_tokens,json=countedAsSpentTokens,proto3" json:"counted_as_spent_tokens,omitempty"`
+	// freed_slots were outstanding under rules of slots: they are free at once.
+	FreedSlots int64 `protobuf:"varint,6,opt,name=freed_slots,json=freedSlots,proto3" json:"freed_slots,omitempty"`
+	// heard_ms_ago is how long ago a shard recorded something of it; -1: never.
+	HeardMsAgo int64 `protobuf:"varint,7,opt,name=heard_ms_ago,json=heardMsAgo,proto3" json:"heard_ms_ago,omitempty"`
+	// needs_force says that it was heard too lately to retire it without force.
+	NeedsForce bool `protobuf:"varint,8,opt,name=needs_force,json=needsForce,proto3" json:"needs_force,omitempty"`
+	// dry_run says that nothing was changed.
+	DryRun bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// unusable says which grants cannot be resolved, and are not among the others,
+	// because a record of theirs cannot be read: the first 5. What they hold stays
+	// reserved.
+	Unusable []string `protobuf:"bytes,10,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,11,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetireHolderResponse) Reset() {
+	*x = RetireHolderResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetireHolderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetireHolderResponse) ProtoMessage() {}
+
+func (x *RetireHolderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetireHolderResponse.ProtoReflect.Descriptor instead.
+func (*RetireHolderResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *RetireHolderResponse) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *RetireHolderResponse) GetStatus() *HolderStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *RetireHolderResponse) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *RetireHolderResponse) GetGrantsCount() int64 {
+	if x != nil {
+		return x.GrantsCount
+	}
+	return 0
+}
+
+func (x *RetireHolderResponse) GetCountedAsSpentTokens() int64 {
+	if x != nil {
+		return x.CountedAsSpentTokens
+	}
+	return 0
+}
+
+func (x *RetireHolderResponse) GetFreedSlots() int64 {
+	if x != nil {
+		return x.FreedSlots
+	}
+	return 0
+}
+
+func (x *RetireHolderResponse) GetHeardMsAgo() int64 {
+	if x != nil {
+		return x.HeardMsAgo
+	}
+	return 0
+}
+
+func (x *RetireHolderResponse) GetNeedsForce() bool {
+	if x != nil {
+		return x.NeedsForce
+	}
+	return false
+}
+
+func (x *RetireHolderResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RetireHolderResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *RetireHolderResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
+	}
+	return 0
+}
+
+// ExplainGrantRequest names a grant.
+type ExplainGrantRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// grant_id, whole.
+	GrantId       string `protobuf:"bytes,1,opt,name=grant_id,json=grantId,proto3" json:"grant_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainGrantRequest) Reset() {
+	*x = ExplainGrantRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainGrantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainGrantRequest) ProtoMessage() {}
+
+func (x *ExplainGrantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainGrantRequest.ProtoReflect.Descriptor instead.
+func (*ExplainGrantRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ExplainGrantRequest) GetGrantId() string {
+	if x != nil {
+		return x.GrantId
+	}
+	return ""
+}
+
+// ExplainGrantResponse is the story of a grant.
+type ExplainGrantResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// grant as it is, or as it ended.
+	Grant *Grant `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	// ended says that nothing of it is out any more.
+	Ended bool `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	// events in order of time. What happened before kept_since_unix_ms may be missing.
+	Events []*GrantEvent `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
+	// kept_since_unix_ms is since when the shard's owner has kept events: it keeps
+	// them in memory, for an hour after the end of a grant.
+	KeptSinceUnixMs int64 `protobuf:"varint,4,opt,name=kept_since_unix_ms,json=keptSinceUnixMs,proto3" json:"kept_since_unix_ms,omitempty"`
+	// advice says in words what the state means, and what would free the credit.
+	Advice        []string `protobuf:"bytes,5,rep,name=advice,proto3" json:"advice,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainGrantResponse) Reset() {
+	*x = ExplainGrantResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainGrantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainGrantResponse) ProtoMessage() {}
+
+func (x *ExplainGrantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainGrantResponse.ProtoReflect.Descriptor instead.
+func (*ExplainGrantResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ExplainGrantResponse) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *ExplainGrantResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *ExplainGrantResponse) GetEvents() []*GrantEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ExplainGrantResponse) GetKeptSinceUnixMs() int64 {
+	if x != nil {
+		return x.KeptSinceUnixMs
+	}
+	return 0
+}
+
+func (x *ExplainGrantResponse) GetAdvice() []string {
+	if x != nil {
+		return x.Advice
+	}
+	return nil
+}
+
+// GrantEvent is something that happened to a grant.
+type GrantEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// unix_ms is when, by the broker's wall clock.
+	UnixMs int64 `protobuf:"varint,1,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// ledger_ns is the same by ledger time; 0: not known.
+	LedgerNs int64 `protobuf:"varint,2,opt,name=ledger_ns,json=ledgerNs,proto3" json:"ledger_ns,omitempty"`
+	// what happened, in a word: opened, topped-up, reported, returned, recalled,
+	// policy, closed, accounted, orphaned, resolved.
+	What string `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`
+	// issued_tokens, spent_tokens and returned_tokens after it.
+	IssuedTokens int64 `protobuf:"varint,4,opt,name=issued_tokens,json=issuedTokens,proto3" json:"issued_tokens,omitempty"`
+	// spent_tokens after it.
+	SpentTokens int64 `protobuf:"varint,5,opt,name=spent_tokens,json=spentTokens,proto3" json:"spent_tokens,omitempty"`
+	// returned_tokens after it.
+	ReturnedTokens int64 `protobuf:"varint,6,opt,name=returned_tokens,json=returnedTokens,proto3" json:"returned_tokens,omitempty"`
+	// count of equal events that this one stands for, 1 or more; unix_ms is of the
+	// last.
+	Count int64 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`
+	// detail in words.
+	Detail        string `protobuf:"bytes,8,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantEvent) Reset() {
+	*x = GrantEvent{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantEvent) ProtoMessage() {}
+
+func (x *GrantEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantEvent.ProtoReflect.Descriptor instead.
+func (*GrantEvent) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *GrantEvent) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetLedgerNs() int64 {
+	if x != nil {
+		return x.LedgerNs
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *GrantEvent) GetIssuedTokens() int64 {
+	if x != nil {
+		return x.IssuedTokens
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetSpentTokens() int64 {
+	if x != nil {
+		return x.SpentTokens
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetReturnedTokens() int64 {
+	if x != nil {
+		return x.ReturnedTokens
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *GrantEvent) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+// TopBudgetsRequest asks for a ranking.
+type TopBudgetsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// order of the ranking.
+	Order BudgetOrder `protobuf:"varint,1,opt,name=order,proto3,enum=tokenlease.v1.BudgetOrder" json:"order,omitempty"`
+	// limit is how many to tell: at most 100; 0 reads as 20.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopBudgetsRequest) Reset() {
+	*x = TopBudgetsRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopBudgetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopBudgetsRequest) ProtoMessage() {}
+
+func (x *TopBudgetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopBudgetsRequest.ProtoReflect.Descriptor instead.
+func (*TopBudgetsRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *TopBudgetsRequest) GetOrder() BudgetOrder {
+	if x != nil {
+		return x.Order
+	}
+	return BudgetOrder_BUDGET_ORDER_UNSPECIFIED
+}
+
+func (x *TopBudgetsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// TopBudgetsResponse is a ranking.
+type TopBudgetsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// budgets in order.
+	Budgets []*BudgetActivity `protobuf:"bytes,1,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	// shards_missing have no owner that answered.
+	ShardsMissing []uint32 `protobuf:"varint,2,rep,packed,name=shards_missing,json=shardsMissing,proto3" json:"shards_missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopBudgetsResponse) Reset() {
+	*x = TopBudgetsResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopBudgetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopBudgetsResponse) ProtoMessage() {}
+
+func (x *TopBudgetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopBudgetsResponse.ProtoReflect.Descriptor instead.
+func (*TopBudgetsResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *TopBudgetsResponse) GetBudgets() []*BudgetActivity {
+	if x != nil {
+		return x.Budgets
+	}
+	return nil
+}
+
+func (x *TopBudgetsResponse) GetShardsMissing() []uint32 {
+	if x != nil {
+		return x.ShardsMissing
+	}
+	return nil
+}
+
+// BudgetActivity is what goes on in a budget.
+type BudgetActivity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key of the budget.
+	Key *BudgetKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// capacity_tokens of its rule.
+	CapacityTokens int64 `protobuf:"varint,2,opt,name=capacity_tokens,json=capacityTokens,proto3" json:"capacity_tokens,omitempty"`
+	// available_tokens that may still be handed out.
+	AvailableTokens int64 `protobuf:"varint,3,opt,name=available_tokens,json=availableTokens,proto3" json:"available_tokens,omitempty"`
+	// reserved_tokens that are out.
+	ReservedTokens int64 `protobuf:"varint,4,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
+	// spent_tokens_per_second, as reported of late.
+	SpentTokensPerSecond float64 `protobuf:"fixed64,5,opt,name=spent_tokens_per_second,json=spentTokensPerSecond,proto3" json:"spent_tokens_per_second,omitempty"`
+	// wanted_tokens is what holders want beyond what they have.
+	WantedTokens int64 `protobuf:"varint,6,opt,name=wanted_tokens,json=wantedTokens,proto3" json:"wanted_tokens,omitempty"`
+	// waiting_holders have checks that wait for credit.
+	WaitingHolders int64 `protobuf:"varint,7,opt,name=waiting_holders,json=waitingHolders,proto3" json:"waiting_holders,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *BudgetActivity) Reset() {
+	*x = BudgetActivity{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BudgetActivity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BudgetActivity) ProtoMessage() {}
+
+func (x *BudgetActivity) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BudgetActivity.ProtoReflect.Descriptor instead.
+func (*BudgetActivity) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *BudgetActivity) GetKey() *BudgetKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *BudgetActivity) GetCapacityTokens() int64 {
+	if x != nil {
+		return x.CapacityTokens
+	}
+	return 0
+}
+
+func (x *BudgetActivity) GetAvailableTokens() int64 {
+	if x != nil {
+		return x.AvailableTokens
+	}
+	return 0
+}
+
+func (x *BudgetActivity) GetReservedTokens() int64 {
+	if x != nil {
+		return x.ReservedTokens
+	}
+	return 0
+}
+
+func (x *BudgetActivity) GetSpentTokensPerSecond() float64 {
+	if x != nil {
+		return x.SpentTokensPerSecond
+	}
+	return 0
+}
+
+func (x *BudgetActivity) GetWantedTokens() int64 {
+	if x != nil {
+		return x.WantedTokens
+	}
+	return 0
+}
+
+func (x *BudgetActivity) GetWaitingHolders() int64 {
+	if x != nil {
+		return x.WaitingHolders
+	}
+	return 0
+}
+
+// ListShardsRequest has no fields yet.
+type ListShardsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListShardsRequest) Reset() {
+	*x = ListShardsRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListShardsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListShardsRequest) ProtoMessage() {}
+
+func (x *ListShardsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListShardsRequest.ProtoReflect.Descriptor instead.
+func (*ListShardsRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{55}
+}
+
+// ListShardsResponse is all of them.
+type ListShardsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// shards in order.
+	Shards []*ShardStatus `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListShardsResponse) Reset() {
+	*x = ListShardsResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListShardsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListShardsResponse) ProtoMessage() {}
+
+func (x *ListShardsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListShardsResponse.ProtoReflect.Descriptor instead.
+func (*ListShardsResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ListShardsResponse) GetShards() []*ShardStatus {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *ListShardsResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// ShardStatus is who owns a shard, and where it stands.
+type ShardStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// shard that this is about.
+	Shard uint32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// broker_id of the owner; empty: none.
+	BrokerId string `protobuf:"bytes,2,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
+	// broker_url of the owner.
+	BrokerUrl string `protobuf:"bytes,3,opt,name=broker_url,json=brokerUrl,proto3" json:"broker_url,omitempty"`
+	// head is the revision of its newest commit; 0: none yet.
+	Head int64 `protobuf:"varint,4,opt,name=head,proto3" json:"head,omitempty"`
+	// ledger_ns is ledger time at that commit.
+	LedgerNs int64 `protobuf:"varint,5,opt,name=ledger_ns,json=ledgerNs,proto3" json:"ledger_ns,omitempty"`
+	// committed_unix_ms is when that was, by the owner's wall clock.
+	CommittedUnixMs int64 `protobuf:"varint,6,opt,name=committed_unix_ms,json=committedUnixMs,proto3" json:"committed_unix_ms,omitempty"`
+	// policy_version that it has taken up.
+	PolicyVersion int64 `protobuf:"varint,7,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// moved_to is the broker that an operator has given it to; empty: it belongs to
+	// whichever broker the cluster chooses.
+	MovedTo       string `protobuf:"bytes,8,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShardStatus) Reset() {
+	*x = ShardStatus{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShardStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShardStatus) ProtoMessage() {}
+
+func (x *ShardStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShardStatus.ProtoReflect.Descriptor instead.
+func (*ShardStatus) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ShardStatus) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ShardStatus) GetBrokerId() string {
+	if x != nil {
+		return x.BrokerId
+	}
+	return ""
+}
+
+func (x *ShardStatus) GetBrokerUrl() string {
+	if x != nil {
+		return x.BrokerUrl
+	}
+	return ""
+}
+
+func (x *ShardStatus) GetHead() int64 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
+func (x *ShardStatus) GetLedgerNs() int64 {
+	if x != nil {
+		return x.LedgerNs
+	}
+	return 0
+}
+
+func (x *ShardStatus) GetCommittedUnixMs() int64 {
+	if x != nil {
+		return x.CommittedUnixMs
+	}
+	return 0
+}
+
+func (x *ShardStatus) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *ShardStatus) GetMovedTo() string {
+	if x != nil {
+		return x.MovedTo
+	}
+	return ""
+}
+
+// MoveShardRequest names a shard and a broker.
+type MoveShardRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// shard to move.
+	Shard uint32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// to_broker_id is a live broker; empty: give the choice back to the cluster.
+	ToBrokerId string `protobuf:"bytes,2,opt,name=to_broker_id,json=toBrokerId,proto3" json:"to_broker_id,omitempty"`
+	// moved_by names the operator, 1 to 128 bytes without control characters.
+	MovedBy string `protobuf:"bytes,3,opt,name=moved_by,json=movedBy,proto3" json:"moved_by,omitempty"`
+	// because says why, at most 1,024 bytes without control characters.
+	Because       string `protobuf:"bytes,4,opt,name=because,proto3" json:"because,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveShardRequest) Reset() {
+	*x = MoveShardRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveShardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveShardRequest) ProtoMessage() {}
+
+func (x *MoveShardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveShardRequest.ProtoReflect.Descriptor instead.
+func (*MoveShardRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *MoveShardRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *MoveShardRequest) GetToBrokerId() string {
+	if x != nil {
+		return x.ToBrokerId
+	}
+	return ""
+}
+
+func (x *MoveShardRequest) GetMovedBy() string {
+	if x != nil {
+		return x.MovedBy
+	}
+	return ""
+}
+
+func (x *MoveShardRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+// MoveShardResponse tells where the shard is.
+type MoveShardResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// shard once the new owner serves it, or as it was when the wait was over.
+	Shard *ShardStatus `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// moved says that the broker that was named owns it.
+	Moved         bool `protobuf:"varint,2,opt,name=moved,proto3" json:"moved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveShardResponse) Reset() {
+	*x = MoveShardResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveShardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveShardResponse) ProtoMessage() {}
+
+func (x *MoveShardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveShardResponse.ProtoReflect.Descriptor instead.
+func (*MoveShardResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *MoveShardResponse) GetShard() *ShardStatus {
+	if x != nil {
+		return x.Shard
+	}
+	return nil
+}
+
+func (x *MoveShardResponse) GetMoved() bool {
+	if x != nil {
+		return x.Moved
+	}
+	return false
+}
+
+// ListAuditRequest selects entries.
+type ListAuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// since_unix_ms and until_unix_ms bound the time: since <= time < until; 0: open.
+	SinceUnixMs int64 `protobuf:"varint,1,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	// until_unix_ms is the first moment that is too late; 0: none.
+	UntilUnixMs int64 `protobuf:"varint,2,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"`
+	// action to select, such as "holders.retire"; empty for all.
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	// by to select; empty for all.
+	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	// page_size is at most 1,000; 0 reads as 100.
+	PageSize uint32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token of the page before.
+	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// oldest_first turns the order around.
+	OldestFirst   bool `protobuf:"varint,7,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ListAuditRequest) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetOldestFirst() bool {
+	if x != nil {
+		return x.OldestFirst
+	}
+	return false
+}
+
+// ListAuditResponse is one page.
+type ListAuditResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// entries, newest first.
+	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// next_page_token is empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ListAuditResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListAuditResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListAuditResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// AuditEntry is one thing that an operator did.
+type AuditEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id orders the entries, and is unique.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// unix_ms is when, by the broker's wall clock.
+	UnixMs int64 `protobuf:"varint,2,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// action, such as "policies.apply", "grants.resolve", "holders.retire".
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	// by names the operator.
+	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	// verified says that by is the name of a certificate, not the caller's word.
+	Verified bool `protobuf:"varint,5,opt,name=verified,proto3" json:"verified,omitempty"`
+	// because says why.
+	Because string `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
+	// subject of the action.
+	Subject string `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"`
+	// before and after as JSON; empty: nothing.
+	BeforeJson string `protobuf:"bytes,8,opt,name=before_json,json=beforeJson,proto3" json:"before_json,omitempty"`
+	// after_json is the state after.
+	AfterJson string `protobuf:"bytes,9,opt,name=after_json,json=afterJson,proto3" json:"after_json,omitempty"`
+	// forced says that a safeguard was overridden.
+	Forced        bool `protobuf:"varint,10,opt,name=forced,proto3" json:"forced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *AuditEntry) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
+}
+
+func (x *AuditEntry) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetBeforeJson() string {
+	if x != nil {
+		return x.BeforeJson
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAfterJson() string {
+	if x != nil {
+		return x.AfterJson
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetForced() bool {
+	if x != nil {
+		return x.Forced
+	}
+	return false
+}
+
+// ShowClusterRequest has no fields yet.
+type ShowClusterRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowClusterRequest) Reset() {
+	*x = ShowClusterRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowClusterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowClusterRequest) ProtoMessage() {}
+
+func (x *ShowClusterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowClusterRequest.ProtoReflect.Descriptor instead.
+func (*ShowClusterRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{63}
+}
+
+// ShowClusterResponse tells how the cluster is.
+type ShowClusterResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// cluster_id names the cluster.
+	ClusterId string `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	// generation in force; 1 until a restore is declared.
+	Generation uint32 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// shards is their number.
+	Shards uint32 `protobuf:"varint,3,opt,name=shards,proto3" json:"shards,omitempty"`
+	// brokers that are live.
+	Brokers []*BrokerStatus `protobuf:"bytes,4,rep,name=brokers,proto3" json:"brokers,omitempty"`
+	// broker_id of the broker that answers.
+	BrokerId string `protobuf:"bytes,5,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
+	// unix_ms is its wall clock.
+	UnixMs int64 `protobuf:"varint,6,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// version of the program that answers.
+	ProgramVersion string `protobuf:"bytes,7,opt,name=program_version,json=programVersion,proto3" json:"program_version,omitempty"`
+	// policy_version in force.
+	PolicyVersion int64 `protobuf:"varint,8,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// store tells how etcd is.
+	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
+	// revision of the store that was read.
+	Revision      int64 `protobuf:"varint,10,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowClusterResponse) Reset() {
+	*x = ShowClusterResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowClusterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowClusterResponse) ProtoMessage() {}
+
+func (x *ShowClusterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowClusterResponse.ProtoReflect.Descriptor instead.
+func (*ShowClusterResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ShowClusterResponse) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *ShowClusterResponse) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *ShowClusterResponse) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *ShowClusterResponse) GetBrokers() []*BrokerStatus {
+	if x != nil {
+		return x.Brokers
+	}
+	return nil
+}
+
+func (x *ShowClusterResponse) GetBrokerId() string {
+	if x != nil {
+		return x.BrokerId
+	}
+	return ""
+}
+
+func (x *ShowClusterResponse) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *ShowClusterResponse) GetProgramVersion() string {
+	if x != nil {
+		return x.ProgramVersion
+	}
+	return ""
+}
+
+func (x *ShowClusterResponse) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *ShowClusterResponse) GetStore() *StoreStatus {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+func (x *ShowClusterResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// BrokerStatus is a live broker.
+type BrokerStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// broker_id of the broker.
+	BrokerId string `protobuf:"bytes,1,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
+	// url at which others reach it.
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// shards that it owns.
+	Shards uint32 `protobuf:"varint,3,opt,name=shards,proto3" json:"shards,omitempty"`
+	// reached says that it answered the broker that was asked.
+	Reached bool `protobuf:"varint,4,opt,name=reached,proto3" json:"reached,omitempty"`
+	// unix_ms is its wall clock when it answered.
+	UnixMs int64 `protobuf:"varint,5,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
+	// round_trip_ns of that question.
+	RoundTripNs int64 `protobuf:"varint,6,opt,name=round_trip_ns,json=roundTripNs,proto3" json:"round_trip_ns,omitempty"`
+	// program_version of the broker.
+	ProgramVersion string `protobuf:"bytes,7,opt,name=program_version,json=programVersion,proto3" json:"program_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *BrokerStatus) Reset() {
+	*x = BrokerStatus{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BrokerStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BrokerStatus) ProtoMessage() {}
+
+func (x *BrokerStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BrokerStatus.ProtoReflect.Descriptor instead.
+func (*BrokerStatus) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *BrokerStatus) GetBrokerId() string {
+	if x != nil {
+		return x.BrokerId
+	}
+	return ""
+}
+
+func (x *BrokerStatus) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *BrokerStatus) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *BrokerStatus) GetReached() bool {
+	if x != nil {
+		return x.Reached
+	}
+	return false
+}
+
+func (x *BrokerStatus) GetUnixMs() int64 {
+	if x != nil {
+		return x.UnixMs
+	}
+	return 0
+}
+
+func (x *BrokerStatus) GetRoundTripNs() int64 {
+	if x != nil {
+		return x.RoundTripNs
+	}
+	return 0
+}
+
+func (x *BrokerStatus) GetProgramVersion() string {
+	if x != nil {
+		return x.ProgramVersion
+	}
+	return ""
+}
+
+// StoreStatus is how etcd is, as far as it tells.
+type StoreStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// known says that the store has told.
+	Known bool `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	// members of etcd, as they answered.
+	Members []*StoreMember `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	// alarms that are raised, such as "NOSPACE".
+	Alarms        []string `protobuf:"bytes,3,rep,name=alarms,proto3" json:"alarms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreStatus) Reset() {
+	*x = StoreStatus{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreStatus) ProtoMessage() {}
+
+func (x *StoreStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
+func (*StoreStatus) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *StoreStatus) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *StoreStatus) GetMembers() []*StoreMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *StoreStatus) GetAlarms() []string {
+	if x != nil {
+		return x.Alarms
+	}
+	return nil
+}
+
+// StoreMember is one member of etcd.
+type StoreMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name or address of the member.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// reached says that it answered.
+	Reached bool `protobuf:"varint,2,opt,name=reached,proto3" json:"reached,omitempty"`
+	// version of etcd that it runs.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// size_bytes of its database, and quota_bytes that it may have; 0: not told.
+	SizeBytes int64 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// quota_bytes is the limit; 0: not told.
+	QuotaBytes int64 `protobuf:"varint,5,opt,name=quota_bytes,json=quotaBytes,proto3" json:"quota_bytes,omitempty"`
+	// leader says that it leads.
+	Leader bool `protobuf:"varint,6,opt,name=leader,proto3" json:"leader,omitempty"`
+	// problem in words; empty: none.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreMember) Reset() {
+	*x = StoreMember{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreMember) ProtoMessage() {}
+
+func (x *StoreMember) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreMember.ProtoReflect.Descriptor instead.
+func (*StoreMember) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *StoreMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StoreMember) GetReached() bool {
+	if x != nil {
+		return x.Reached
+	}
+	return false
+}
+
+func (x *StoreMember) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *StoreMember) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *StoreMember) GetQuotaBytes() int64 {
+	if x != nil {
+		return x.QuotaBytes
+	}
+	return 0
+}
+
+func (x *StoreMember) GetLeader() bool {
+	if x != nil {
+		return x.Leader
+	}
+	return false
+}
+
+func (x *StoreMember) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// WhoAmIRequest has no fields.
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{68}
+}
+
+// WhoAmIResponse is the caller as the broker sees it.
+type WhoAmIResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name in the caller's certificate; empty: it has none.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// verified says that the name is from a certificate.
+	Verified bool `protobuf:"varint,2,opt,name=verified,proto3" json:"verified,omitempty"`
+	// roles of the caller: viewer, operator, holder, gateway, broker.
+	Roles []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	// methods of Admin that it may call, in order.
+	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
+	// certificate_expires_unix_ms of the caller's certificate; 0: none.
+	CertificateExpiresUnixMs int64 `protobuf:"varint,5,opt,name=certificate_expires_unix_ms,json=certificateExpiresUnixMs,proto3" json:"certificate_expires_unix_ms,omitempty"`
+	// server_certificate_expires_unix_ms of the broker's own; 0: it has none.
+	ServerCertificateExpiresUnixMs int64 `protobuf:"varint,6,opt,name=server_certificate_expires_unix_ms,json=serverCertificateExpiresUnixMs,proto3" json:"server_certificate_expires_unix_ms,omitempty"`
+	unknownFields                  protoimpl.UnknownFields
+	sizeCache                      protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_admin_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_admin_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *WhoAmIResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetMethods() []string {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetCertificateExpiresUnixMs() int64 {
+	if x != nil {
+		return x.CertificateExpiresUnixMs
+	}
+	return 0
+}
+
+func (x *WhoAmIResponse) GetServerCertificateExpiresUnixMs() int64 {
+	if x != nil {
+		return x.ServerCertificateExpiresUnixMs
+	}
+	return 0
+}
+
 var File_tokenlease_v1_admin_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19tokenlease/v1/admin.proto\x12\rtokenlease.v1\x1a\x1atokenlease/v1/budget.proto\"\x88\x01\n" +
+	"\x19tokenlease/v1/admin.proto\x12\rtokenlease.v1\x1a\x1atokenlease/v1/budget.proto\"\xa0\x01\n" +
 	"\x12ListBudgetsRequest\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\x8a\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06search\x18\x05 \x01(\tR\x06search\"\x8a\x01\n" +
 	"\x13ListBudgetsResponse\x12/\n" +
 	"\abudgets\x18\x01 \x03(\v2\x15.tokenlease.v1.BudgetR\abudgets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -1724,7 +5365,7 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\"_\n" +
 	"\x12ShowBudgetResponse\x12-\n" +
 	"\x06budget\x18\x01 \x01(\v2\x15.tokenlease.v1.BudgetR\x06budget\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xec\x01\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xb2\x02\n" +
 	"\x11ListGrantsRequest\x12\x16\n" +
 	"\x06region\x18\x01 \x01(\tR\x06region\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -1733,7 +5374,10 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\x0e2\x19.tokenlease.v1.GrantStateR\x05state\x12\x1b\n" +
 	"\tpage_size\x18\x06 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\a \x01(\tR\tpageToken\"\x86\x01\n" +
+	"page_token\x18\a \x01(\tR\tpageToken\x12\x1c\n" +
+	"\n" +
+	"min_age_ms\x18\b \x01(\x03R\bminAgeMs\x12&\n" +
+	"\x0fgrant_id_prefix\x18\t \x01(\tR\rgrantIdPrefix\"\x86\x01\n" +
 	"\x12ListGrantsResponse\x12,\n" +
 	"\x06grants\x18\x01 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -1744,38 +5388,174 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x05grant\x18\x01 \x01(\v2\x14.tokenlease.v1.GrantR\x05grant\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\",\n" +
 	"\x12ListHoldersRequest\x12\x16\n" +
-	"\x06region\x18\x01 \x01(\tR\x06region\"h\n" +
+	"\x06region\x18\x01 \x01(\tR\x06region\"\xdf\x01\n" +
 	"\x13ListHoldersResponse\x125\n" +
 	"\aholders\x18\x01 \x03(\v2\x1b.tokenlease.v1.HolderStatusR\aholders\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"B\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x17\n" +
+	"\aunix_ms\x18\x03 \x01(\x03R\x06unixMs\x125\n" +
+	"\x17listening_since_unix_ms\x18\x04 \x01(\x03R\x14listeningSinceUnixMs\x12%\n" +
+	"\x0eshards_missing\x18\x05 \x03(\rR\rshardsMissing\"B\n" +
 	"\x11ShowHolderRequest\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\"\x93\x01\n" +
 	"\x12ShowHolderResponse\x123\n" +
 	"\x06status\x18\x01 \x01(\v2\x1b.tokenlease.v1.HolderStatusR\x06status\x12,\n" +
 	"\x06grants\x18\x02 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"\x8e\x01\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\"\xa4\x01\n" +
 	"\x13ResolveGrantRequest\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12\x1f\n" +
 	"\vattested_by\x18\x02 \x01(\tR\n" +
 	"attestedBy\x12\x18\n" +
 	"\abecause\x18\x03 \x01(\tR\abecause\x12!\n" +
-	"\fretire_epoch\x18\x04 \x01(\bR\vretireEpoch\"y\n" +
+	"\fretire_epoch\x18\x04 \x01(\bR\vretireEpoch\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"y\n" +
 	"\x14ResolveGrantResponse\x12*\n" +
 	"\x05grant\x18\x01 \x01(\v2\x14.tokenlease.v1.GrantR\x05grant\x125\n" +
-	"\x17counted_as_spent_tokens\x18\x02 \x01(\x03R\x14countedAsSpentTokens\"\x82\x01\n" +
+	"\x17counted_as_spent_tokens\x18\x02 \x01(\x03R\x14countedAsSpentTokens\"\x8f\x01\n" +
+	"\x04Plan\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
+	"\bpolicies\x18\x02 \x03(\v2\x15.tokenlease.v1.PolicyR\bpolicies\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12&\n" +
+	"\x0fupdated_unix_ms\x18\x04 \x01(\x03R\rupdatedUnixMs\"\xb4\x01\n" +
+	"\x0fAccountPolicies\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x12\n" +
+	"\x04plan\x18\x02 \x01(\tR\x04plan\x121\n" +
+	"\bpolicies\x18\x03 \x03(\v2\x15.tokenlease.v1.PolicyR\bpolicies\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\x03R\aversion\x12&\n" +
+	"\x0fupdated_unix_ms\x18\x05 \x01(\x03R\rupdatedUnixMs\"\xd3\x03\n" +
 	"\x14ApplyPoliciesRequest\x121\n" +
 	"\bpolicies\x18\x01 \x03(\v2\x15.tokenlease.v1.PolicyR\bpolicies\x12\x1d\n" +
 	"\n" +
 	"applied_by\x18\x02 \x01(\tR\tappliedBy\x12\x18\n" +
-	"\abecause\x18\x03 \x01(\tR\abecause\"\x80\x01\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\x12)\n" +
+	"\x05plans\x18\x04 \x03(\v2\x13.tokenlease.v1.PlanR\x05plans\x12:\n" +
+	"\baccounts\x18\x05 \x03(\v2\x1e.tokenlease.v1.AccountPoliciesR\baccounts\x12&\n" +
+	"\fdefault_plan\x18\x06 \x01(\tH\x00R\vdefaultPlan\x88\x01\x01\x12+\n" +
+	"\x11remove_operations\x18\a \x03(\tR\x10removeOperations\x12!\n" +
+	"\fremove_plans\x18\b \x03(\tR\vremovePlans\x12'\n" +
+	"\x0fremove_accounts\x18\t \x03(\tR\x0eremoveAccounts\x12\x1d\n" +
+	"\n" +
+	"if_version\x18\n" +
+	" \x01(\x03R\tifVersion\x12\x17\n" +
+	"\adry_run\x18\v \x01(\bR\x06dryRunB\x0f\n" +
+	"\r_default_plan\"\xae\x02\n" +
+	"\fPolicyChange\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\tR\toperation\x12-\n" +
+	"\x06before\x18\x03 \x01(\v2\x15.tokenlease.v1.PolicyR\x06before\x12+\n" +
+	"\x05after\x18\x04 \x01(\v2\x15.tokenlease.v1.PolicyR\x05after\x12\x1f\n" +
+	"\vbefore_text\x18\x05 \x01(\tR\n" +
+	"beforeText\x12\x1d\n" +
+	"\n" +
+	"after_text\x18\x06 \x01(\tR\tafterText\x12!\n" +
+	"\flive_budgets\x18\a \x01(\x03R\vliveBudgets\x12'\n" +
+	"\x0frecalled_tokens\x18\b \x01(\x03R\x0erecalledTokens\"\x86\x02\n" +
 	"\x15ApplyPoliciesResponse\x121\n" +
 	"\bpolicies\x18\x01 \x03(\v2\x15.tokenlease.v1.PolicyR\bpolicies\x12\x18\n" +
 	"\achanged\x18\x02 \x03(\tR\achanged\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"\x15\n" +
-	"\x13ListPoliciesRequest\"e\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\x03R\aversion\x125\n" +
+	"\achanges\x18\x05 \x03(\v2\x1b.tokenlease.v1.PolicyChangeR\achanges\x12\x1a\n" +
+	"\bwarnings\x18\x06 \x03(\tR\bwarnings\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"\x15\n" +
+	"\x13ListPoliciesRequest\"\x8b\x02\n" +
 	"\x14ListPoliciesResponse\x121\n" +
 	"\bpolicies\x18\x01 \x03(\v2\x15.tokenlease.v1.PolicyR\bpolicies\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\x0f\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12)\n" +
+	"\x05plans\x18\x03 \x03(\v2\x13.tokenlease.v1.PlanR\x05plans\x12!\n" +
+	"\fdefault_plan\x18\x04 \x01(\tR\vdefaultPlan\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x03R\aversion\x12<\n" +
+	"\bdisabled\x18\x06 \x03(\v2 .tokenlease.v1.DisabledOperationR\bdisabled\"\xaa\x01\n" +
+	"\x11DisabledOperation\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
+	"\abecause\x18\x02 \x01(\tR\abecause\x12\x1f\n" +
+	"\vdisabled_by\x18\x03 \x01(\tR\n" +
+	"disabledBy\x12\"\n" +
+	"\rsince_unix_ms\x18\x04 \x01(\x03R\vsinceUnixMs\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\x03R\aversion\"\x7f\n" +
+	"\x13ListAccountsRequest\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x12\n" +
+	"\x04plan\x18\x02 \x01(\tR\x04plan\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\x96\x01\n" +
+	"\x14ListAccountsResponse\x12:\n" +
+	"\baccounts\x18\x01 \x03(\v2\x1e.tokenlease.v1.AccountPoliciesR\baccounts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\"3\n" +
+	"\x17ShowPolicyStatusRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\x89\x03\n" +
+	"\x18ShowPolicyStatusResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12(\n" +
+	"\x10version_in_force\x18\x02 \x01(\x03R\x0eversionInForce\x12\x1c\n" +
+	"\tinstalled\x18\x03 \x01(\bR\tinstalled\x12\x18\n" +
+	"\asettled\x18\x04 \x01(\bR\asettled\x12#\n" +
+	"\rshards_behind\x18\x05 \x03(\rR\fshardsBehind\x12?\n" +
+	"\x0eholders_behind\x18\x06 \x03(\v2\x18.tokenlease.v1.HolderLagR\rholdersBehind\x12?\n" +
+	"\rbudgets_above\x18\a \x03(\v2\x1a.tokenlease.v1.BudgetAboveR\fbudgetsAbove\x12.\n" +
+	"\x13budgets_above_count\x18\b \x01(\x03R\x11budgetsAboveCount\x12\x1a\n" +
+	"\brevision\x18\t \x01(\x03R\brevision\"\xd5\x01\n" +
+	"\tHolderLag\x12-\n" +
+	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12%\n" +
+	"\x0epolicy_version\x18\x02 \x01(\x03R\rpolicyVersion\x12\x16\n" +
+	"\x06grants\x18\x03 \x01(\x03R\x06grants\x12-\n" +
+	"\x12outstanding_tokens\x18\x04 \x01(\x03R\x11outstandingTokens\x12+\n" +
+	"\x12last_heard_unix_ms\x18\x05 \x01(\x03R\x0flastHeardUnixMs\"\xbd\x01\n" +
+	"\vBudgetAbove\x12*\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12'\n" +
+	"\x0fcapacity_tokens\x18\x02 \x01(\x03R\x0ecapacityTokens\x12'\n" +
+	"\x0freserved_tokens\x18\x03 \x01(\x03R\x0ereservedTokens\x120\n" +
+	"\aholders\x18\x04 \x03(\v2\x16.tokenlease.v1.HoldingR\aholders\"\x90\x01\n" +
+	"\aHolding\x12-\n" +
+	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12-\n" +
+	"\x12outstanding_tokens\x18\x02 \x01(\x03R\x11outstandingTokens\x12'\n" +
+	"\x0forphaned_tokens\x18\x03 \x01(\x03R\x0eorphanedTokens\"V\n" +
+	"\x18ListPolicyHistoryRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\xb3\x01\n" +
+	"\x19ListPolicyHistoryResponse\x128\n" +
+	"\bversions\x18\x01 \x03(\v2\x1c.tokenlease.v1.PolicyVersionR\bversions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\"\xbb\x01\n" +
+	"\rPolicyVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x18\n" +
+	"\abecause\x18\x04 \x01(\tR\abecause\x12\x17\n" +
+	"\aunix_ms\x18\x05 \x01(\x03R\x06unixMs\x125\n" +
+	"\achanges\x18\x06 \x03(\v2\x1b.tokenlease.v1.PolicyChangeR\achanges\"\xa9\x01\n" +
+	"\x17RollbackPoliciesRequest\x12\x1d\n" +
+	"\n" +
+	"to_version\x18\x01 \x01(\x03R\ttoVersion\x12\x1d\n" +
+	"\n" +
+	"applied_by\x18\x02 \x01(\tR\tappliedBy\x12\x18\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\x12\x1d\n" +
+	"\n" +
+	"if_version\x18\x04 \x01(\x03R\tifVersion\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"\xbc\x01\n" +
+	"\x18RollbackPoliciesResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x125\n" +
+	"\achanges\x18\x02 \x03(\v2\x1b.tokenlease.v1.PolicyChangeR\achanges\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\"r\n" +
+	"\x17DisableOperationRequest\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x1f\n" +
+	"\vdisabled_by\x18\x02 \x01(\tR\n" +
+	"disabledBy\x12\x18\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\"r\n" +
+	"\x18DisableOperationResponse\x12<\n" +
+	"\bdisabled\x18\x01 \x01(\v2 .tokenlease.v1.DisabledOperationR\bdisabled\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\"o\n" +
+	"\x16EnableOperationRequest\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x1d\n" +
+	"\n" +
+	"enabled_by\x18\x02 \x01(\tR\tenabledBy\x12\x18\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\"V\n" +
+	"\x17EnableOperationResponse\x12!\n" +
+	"\fwas_disabled\x18\x01 \x01(\bR\vwasDisabled\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\"\x0f\n" +
 	"\rVerifyRequest\"\x86\x02\n" +
 	"\x0eVerifyResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
@@ -1827,7 +5607,165 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"attestedBy\x12\x18\n" +
 	"\abecause\x18\x03 \x01(\tR\abecause\"I\n" +
 	"\x15AttestRestoreResponse\x120\n" +
-	"\arestore\x18\x01 \x01(\v2\x16.tokenlease.v1.RestoreR\arestore2\xe2\b\n" +
+	"\arestore\x18\x01 \x01(\v2\x16.tokenlease.v1.RestoreR\arestore\"\xc4\x01\n" +
+	"\x13RetireHolderRequest\x12-\n" +
+	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1f\n" +
+	"\vattested_by\x18\x03 \x01(\tR\n" +
+	"attestedBy\x12\x18\n" +
+	"\abecause\x18\x04 \x01(\tR\abecause\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05force\x18\x06 \x01(\bR\x05force\"\xb2\x03\n" +
+	"\x14RetireHolderResponse\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x123\n" +
+	"\x06status\x18\x02 \x01(\v2\x1b.tokenlease.v1.HolderStatusR\x06status\x12,\n" +
+	"\x06grants\x18\x03 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12!\n" +
+	"\fgrants_count\x18\x04 \x01(\x03R\vgrantsCount\x125\n" +
+	"\x17counted_as_spent_tokens\x18\x05 \x01(\x03R\x14countedAsSpentTokens\x12\x1f\n" +
+	"\vfreed_slots\x18\x06 \x01(\x03R\n" +
+	"freedSlots\x12 \n" +
+	"\fheard_ms_ago\x18\a \x01(\x03R\n" +
+	"heardMsAgo\x12\x1f\n" +
+	"\vneeds_force\x18\b \x01(\bR\n" +
+	"needsForce\x12\x17\n" +
+	"\adry_run\x18\t \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\bunusable\x18\n" +
+	" \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\v \x01(\x03R\runusableCount\"0\n" +
+	"\x13ExplainGrantRequest\x12\x19\n" +
+	"\bgrant_id\x18\x01 \x01(\tR\agrantId\"\xd0\x01\n" +
+	"\x14ExplainGrantResponse\x12*\n" +
+	"\x05grant\x18\x01 \x01(\v2\x14.tokenlease.v1.GrantR\x05grant\x12\x14\n" +
+	"\x05ended\x18\x02 \x01(\bR\x05ended\x121\n" +
+	"\x06events\x18\x03 \x03(\v2\x19.tokenlease.v1.GrantEventR\x06events\x12+\n" +
+	"\x12kept_since_unix_ms\x18\x04 \x01(\x03R\x0fkeptSinceUnixMs\x12\x16\n" +
+	"\x06advice\x18\x05 \x03(\tR\x06advice\"\xf5\x01\n" +
+	"\n" +
+	"GrantEvent\x12\x17\n" +
+	"\aunix_ms\x18\x01 \x01(\x03R\x06unixMs\x12\x1b\n" +
+	"\tledger_ns\x18\x02 \x01(\x03R\bledgerNs\x12\x12\n" +
+	"\x04what\x18\x03 \x01(\tR\x04what\x12#\n" +
+	"\rissued_tokens\x18\x04 \x01(\x03R\fissuedTokens\x12!\n" +
+	"\fspent_tokens\x18\x05 \x01(\x03R\vspentTokens\x12'\n" +
+	"\x0freturned_tokens\x18\x06 \x01(\x03R\x0ereturnedTokens\x12\x14\n" +
+	"\x05count\x18\a \x01(\x03R\x05count\x12\x16\n" +
+	"\x06detail\x18\b \x01(\tR\x06detail\"[\n" +
+	"\x11TopBudgetsRequest\x120\n" +
+	"\x05order\x18\x01 \x01(\x0e2\x1a.tokenlease.v1.BudgetOrderR\x05order\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"t\n" +
+	"\x12TopBudgetsResponse\x127\n" +
+	"\abudgets\x18\x01 \x03(\v2\x1d.tokenlease.v1.BudgetActivityR\abudgets\x12%\n" +
+	"\x0eshards_missing\x18\x02 \x03(\rR\rshardsMissing\"\xbe\x02\n" +
+	"\x0eBudgetActivity\x12*\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12'\n" +
+	"\x0fcapacity_tokens\x18\x02 \x01(\x03R\x0ecapacityTokens\x12)\n" +
+	"\x10available_tokens\x18\x03 \x01(\x03R\x0favailableTokens\x12'\n" +
+	"\x0freserved_tokens\x18\x04 \x01(\x03R\x0ereservedTokens\x125\n" +
+	"\x17spent_tokens_per_second\x18\x05 \x01(\x01R\x14spentTokensPerSecond\x12#\n" +
+	"\rwanted_tokens\x18\x06 \x01(\x03R\fwantedTokens\x12'\n" +
+	"\x0fwaiting_holders\x18\a \x01(\x03R\x0ewaitingHolders\"\x13\n" +
+	"\x11ListShardsRequest\"d\n" +
+	"\x12ListShardsResponse\x122\n" +
+	"\x06shards\x18\x01 \x03(\v2\x1a.tokenlease.v1.ShardStatusR\x06shards\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xfe\x01\n" +
+	"\vShardStatus\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1b\n" +
+	"\tbroker_id\x18\x02 \x01(\tR\bbrokerId\x12\x1d\n" +
+	"\n" +
+	"broker_url\x18\x03 \x01(\tR\tbrokerUrl\x12\x12\n" +
+	"\x04head\x18\x04 \x01(\x03R\x04head\x12\x1b\n" +
+	"\tledger_ns\x18\x05 \x01(\x03R\bledgerNs\x12*\n" +
+	"\x11committed_unix_ms\x18\x06 \x01(\x03R\x0fcommittedUnixMs\x12%\n" +
+	"\x0epolicy_version\x18\a \x01(\x03R\rpolicyVersion\x12\x19\n" +
+	"\bmoved_to\x18\b \x01(\tR\amovedTo\"\x7f\n" +
+	"\x10MoveShardRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12 \n" +
+	"\fto_broker_id\x18\x02 \x01(\tR\n" +
+	"toBrokerId\x12\x19\n" +
+	"\bmoved_by\x18\x03 \x01(\tR\amovedBy\x12\x18\n" +
+	"\abecause\x18\x04 \x01(\tR\abecause\"[\n" +
+	"\x11MoveShardResponse\x120\n" +
+	"\x05shard\x18\x01 \x01(\v2\x1a.tokenlease.v1.ShardStatusR\x05shard\x12\x14\n" +
+	"\x05moved\x18\x02 \x01(\bR\x05moved\"\xe1\x01\n" +
+	"\x10ListAuditRequest\x12\"\n" +
+	"\rsince_unix_ms\x18\x01 \x01(\x03R\vsinceUnixMs\x12\"\n" +
+	"\runtil_unix_ms\x18\x02 \x01(\x03R\vuntilUnixMs\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x1b\n" +
+	"\tpage_size\x18\x05 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\x12!\n" +
+	"\foldest_first\x18\a \x01(\bR\voldestFirst\"\x8c\x01\n" +
+	"\x11ListAuditResponse\x123\n" +
+	"\aentries\x18\x01 \x03(\v2\x19.tokenlease.v1.AuditEntryR\aentries\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\"\x85\x02\n" +
+	"\n" +
+	"AuditEntry\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\aunix_ms\x18\x02 \x01(\x03R\x06unixMs\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x1a\n" +
+	"\bverified\x18\x05 \x01(\bR\bverified\x12\x18\n" +
+	"\abecause\x18\x06 \x01(\tR\abecause\x12\x18\n" +
+	"\asubject\x18\a \x01(\tR\asubject\x12\x1f\n" +
+	"\vbefore_json\x18\b \x01(\tR\n" +
+	"beforeJson\x12\x1d\n" +
+	"\n" +
+	"after_json\x18\t \x01(\tR\tafterJson\x12\x16\n" +
+	"\x06forced\x18\n" +
+	" \x01(\bR\x06forced\"\x14\n" +
+	"\x12ShowClusterRequest\"\xf7\x02\n" +
+	"\x13ShowClusterResponse\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\rR\n" +
+	"generation\x12\x16\n" +
+	"\x06shards\x18\x03 \x01(\rR\x06shards\x125\n" +
+	"\abrokers\x18\x04 \x03(\v2\x1b.tokenlease.v1.BrokerStatusR\abrokers\x12\x1b\n" +
+	"\tbroker_id\x18\x05 \x01(\tR\bbrokerId\x12\x17\n" +
+	"\aunix_ms\x18\x06 \x01(\x03R\x06unixMs\x12'\n" +
+	"\x0fprogram_version\x18\a \x01(\tR\x0eprogramVersion\x12%\n" +
+	"\x0epolicy_version\x18\b \x01(\x03R\rpolicyVersion\x120\n" +
+	"\x05store\x18\t \x01(\v2\x1a.tokenlease.v1.StoreStatusR\x05store\x12\x1a\n" +
+	"\brevision\x18\n" +
+	" \x01(\x03R\brevision\"\xd5\x01\n" +
+	"\fBrokerStatus\x12\x1b\n" +
+	"\tbroker_id\x18\x01 \x01(\tR\bbrokerId\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
+	"\x06shards\x18\x03 \x01(\rR\x06shards\x12\x18\n" +
+	"\areached\x18\x04 \x01(\bR\areached\x12\x17\n" +
+	"\aunix_ms\x18\x05 \x01(\x03R\x06unixMs\x12\"\n" +
+	"\rround_trip_ns\x18\x06 \x01(\x03R\vroundTripNs\x12'\n" +
+	"\x0fprogram_version\x18\a \x01(\tR\x0eprogramVersion\"q\n" +
+	"\vStoreStatus\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x124\n" +
+	"\amembers\x18\x02 \x03(\v2\x1a.tokenlease.v1.StoreMemberR\amembers\x12\x16\n" +
+	"\x06alarms\x18\x03 \x03(\tR\x06alarms\"\xc7\x01\n" +
+	"\vStoreMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\areached\x18\x02 \x01(\bR\areached\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x04 \x01(\x03R\tsizeBytes\x12\x1f\n" +
+	"\vquota_bytes\x18\x05 \x01(\x03R\n" +
+	"quotaBytes\x12\x16\n" +
+	"\x06leader\x18\x06 \x01(\bR\x06leader\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\x0f\n" +
+	"\rWhoAmIRequest\"\xfb\x01\n" +
+	"\x0eWhoAmIResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bverified\x18\x02 \x01(\bR\bverified\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\x12\x18\n" +
+	"\amethods\x18\x04 \x03(\tR\amethods\x12=\n" +
+	"\x1bcertificate_expires_unix_ms\x18\x05 \x01(\x03R\x18certificateExpiresUnixMs\x12J\n" +
+	"\"server_certificate_expires_unix_ms\x18\x06 \x01(\x03R\x1eserverCertificateExpiresUnixMs*_\n" +
+	"\vBudgetOrder\x12\x1c\n" +
+	"\x18BUDGET_ORDER_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14BUDGET_ORDER_BUSIEST\x10\x01\x12\x18\n" +
+	"\x14BUDGET_ORDER_STARVED\x10\x022\xc9\x12\n" +
 	"\x05Admin\x12T\n" +
 	"\vListBudgets\x12!.tokenlease.v1.ListBudgetsRequest\x1a\".tokenlease.v1.ListBudgetsResponse\x12Q\n" +
 	"\n" +
@@ -1838,9 +5776,25 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\vListHolders\x12!.tokenlease.v1.ListHoldersRequest\x1a\".tokenlease.v1.ListHoldersResponse\x12Q\n" +
 	"\n" +
 	"ShowHolder\x12 .tokenlease.v1.ShowHolderRequest\x1a!.tokenlease.v1.ShowHolderResponse\x12W\n" +
+	"\fRetireHolder\x12\".tokenlease.v1.RetireHolderRequest\x1a#.tokenlease.v1.RetireHolderResponse\x12W\n" +
+	"\fExplainGrant\x12\".tokenlease.v1.ExplainGrantRequest\x1a#.tokenlease.v1.ExplainGrantResponse\x12Q\n" +
+	"\n" +
+	"TopBudgets\x12 .tokenlease.v1.TopBudgetsRequest\x1a!.tokenlease.v1.TopBudgetsResponse\x12Q\n" +
+	"\n" +
+	"ListShards\x12 .tokenlease.v1.ListShardsRequest\x1a!.tokenlease.v1.ListShardsResponse\x12N\n" +
+	"\tMoveShard\x12\x1f.tokenlease.v1.MoveShardRequest\x1a .tokenlease.v1.MoveShardResponse\x12N\n" +
+	"\tListAudit\x12\x1f.tokenlease.v1.ListAuditRequest\x1a .tokenlease.v1.ListAuditResponse\x12T\n" +
+	"\vShowCluster\x12!.tokenlease.v1.ShowClusterRequest\x1a\".tokenlease.v1.ShowClusterResponse\x12E\n" +
+	"\x06WhoAmI\x12\x1c.tokenlease.v1.WhoAmIRequest\x1a\x1d.tokenlease.v1.WhoAmIResponse\x12W\n" +
 	"\fResolveGrant\x12\".tokenlease.v1.ResolveGrantRequest\x1a#.tokenlease.v1.ResolveGrantResponse\x12Z\n" +
 	"\rApplyPolicies\x12#.tokenlease.v1.ApplyPoliciesRequest\x1a$.tokenlease.v1.ApplyPoliciesResponse\x12W\n" +
-	"\fListPolicies\x12\".tokenlease.v1.ListPoliciesRequest\x1a#.tokenlease.v1.ListPoliciesResponse\x12E\n" +
+	"\fListPolicies\x12\".tokenlease.v1.ListPoliciesRequest\x1a#.tokenlease.v1.ListPoliciesResponse\x12W\n" +
+	"\fListAccounts\x12\".tokenlease.v1.ListAccountsRequest\x1a#.tokenlease.v1.ListAccountsResponse\x12c\n" +
+	"\x10ShowPolicyStatus\x12&.tokenlease.v1.ShowPolicyStatusRequest\x1a'.tokenlease.v1.ShowPolicyStatusResponse\x12f\n" +
+	"\x11ListPolicyHistory\x12'.tokenlease.v1.ListPolicyHistoryRequest\x1a(.tokenlease.v1.ListPolicyHistoryResponse\x12c\n" +
+	"\x10RollbackPolicies\x12&.tokenlease.v1.RollbackPoliciesRequest\x1a'.tokenlease.v1.RollbackPoliciesResponse\x12c\n" +
+	"\x10DisableOperation\x12&.tokenlease.v1.DisableOperationRequest\x1a'.tokenlease.v1.DisableOperationResponse\x12`\n" +
+	"\x0fEnableOperation\x12%.tokenlease.v1.EnableOperationRequest\x1a&.tokenlease.v1.EnableOperationResponse\x12E\n" +
 	"\x06Verify\x12\x1c.tokenlease.v1.VerifyRequest\x1a\x1d.tokenlease.v1.VerifyResponse\x12T\n" +
 	"\vShowRestore\x12!.tokenlease.v1.ShowRestoreRequest\x1a\".tokenlease.v1.ShowRestoreResponse\x12]\n" +
 	"\x0eDeclareRestore\x12$.tokenlease.v1.DeclareRestoreRequest\x1a%.tokenlease.v1.DeclareRestoreResponse\x12Z\n" +
@@ -1858,92 +5812,199 @@ func file_tokenlease_v1_admin_proto_rawDescGZIP() []byte {
 	return file_tokenlease_v1_admin_proto_rawDescData
 }
 
-var file_tokenlease_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_tokenlease_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_tokenlease_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_tokenlease_v1_admin_proto_goTypes = []any{
-	(*ListBudgetsRequest)(nil),     // 0: tokenlease.v1.ListBudgetsRequest
-	(*ListBudgetsResponse)(nil),    // 1: tokenlease.v1.ListBudgetsResponse
-	(*ShowBudgetRequest)(nil),      // 2: tokenlease.v1.ShowBudgetRequest
-	(*ShowBudgetResponse)(nil),     // 3: tokenlease.v1.ShowBudgetResponse
-	(*ListGrantsRequest)(nil),      // 4: tokenlease.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil),     // 5: tokenlease.v1.ListGrantsResponse
-	(*ShowGrantRequest)(nil),       // 6: tokenlease.v1.ShowGrantRequest
-	(*ShowGrantResponse)(nil),      // 7: tokenlease.v1.ShowGrantResponse
-	(*ListHoldersRequest)(nil),     // 8: tokenlease.v1.ListHoldersRequest
-	(*ListHoldersResponse)(nil),    // 9: tokenlease.v1.ListHoldersResponse
-	(*ShowHolderRequest)(nil),      // 10: tokenlease.v1.ShowHolderRequest
-	(*ShowHolderResponse)(nil),     // 11: tokenlease.v1.ShowHolderResponse
-	(*ResolveGrantRequest)(nil),    // 12: tokenlease.v1.ResolveGrantRequest
-	(*ResolveGrantResponse)(nil),   // 13: tokenlease.v1.ResolveGrantResponse
-	(*ApplyPoliciesRequest)(nil),   // 14: tokenlease.v1.ApplyPoliciesRequest
-	(*ApplyPoliciesResponse)(nil),  // 15: tokenlease.v1.ApplyPoliciesResponse
-	(*ListPoliciesRequest)(nil),    // 16: tokenlease.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),   // 17: tokenlease.v1.ListPoliciesResponse
-	(*VerifyRequest)(nil),          // 18: tokenlease.v1.VerifyRequest
-	(*VerifyResponse)(nil),         // 19: tokenlease.v1.VerifyResponse
-	(*Restore)(nil),                // 20: tokenlease.v1.Restore
-	(*ShowRestoreRequest)(nil),     // 21: tokenlease.v1.ShowRestoreRequest
-	(*ShowRestoreResponse)(nil),    // 22: tokenlease.v1.ShowRestoreResponse
-	(*DeclareRestoreRequest)(nil),  // 23: tokenlease.v1.DeclareRestoreRequest
-	(*DeclareRestoreResponse)(nil), // 24: tokenlease.v1.DeclareRestoreResponse
-	(*AttestRestoreRequest)(nil),   // 25: tokenlease.v1.AttestRestoreRequest
-	(*AttestRestoreResponse)(nil),  // 26: tokenlease.v1.AttestRestoreResponse
-	(*Budget)(nil),                 // 27: tokenlease.v1.Budget
-	(*BudgetKey)(nil),              // 28: tokenlease.v1.BudgetKey
-	(GrantState)(0),                // 29: tokenlease.v1.GrantState
-	(*Grant)(nil),                  // 30: tokenlease.v1.Grant
-	(*HolderStatus)(nil),           // 31: tokenlease.v1.HolderStatus
-	(*Holder)(nil),                 // 32: tokenlease.v1.Holder
-	(*Policy)(nil),                 // 33: tokenlease.v1.Policy
+	(BudgetOrder)(0),                  // 0: tokenlease.v1.BudgetOrder
+	(*ListBudgetsRequest)(nil),        // 1: tokenlease.v1.ListBudgetsRequest
+	(*ListBudgetsResponse)(nil),       // 2: tokenlease.v1.ListBudgetsResponse
+	(*ShowBudgetRequest)(nil),         // 3: tokenlease.v1.ShowBudgetRequest
+	(*ShowBudgetResponse)(nil),        // 4: tokenlease.v1.ShowBudgetResponse
+	(*ListGrantsRequest)(nil),         // 5: tokenlease.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil),        // 6: tokenlease.v1.ListGrantsResponse
+	(*ShowGrantRequest)(nil),          // 7: tokenlease.v1.ShowGrantRequest
+	(*ShowGrantResponse)(nil),         // 8: tokenlease.v1.ShowGrantResponse
+	(*ListHoldersRequest)(nil),        // 9: tokenlease.v1.ListHoldersRequest
+	(*ListHoldersResponse)(nil),       // 10: tokenlease.v1.ListHoldersResponse
+	(*ShowHolderRequest)(nil),         // 11: tokenlease.v1.ShowHolderRequest
+	(*ShowHolderResponse)(nil),        // 12: tokenlease.v1.ShowHolderResponse
+	(*ResolveGrantRequest)(nil),       // 13: tokenlease.v1.ResolveGrantRequest
+	(*ResolveGrantResponse)(nil),      // 14: tokenlease.v1.ResolveGrantResponse
+	(*Plan)(nil),                      // 15: tokenlease.v1.Plan
+	(*AccountPolicies)(nil),           // 16: tokenlease.v1.AccountPolicies
+	(*ApplyPoliciesRequest)(nil),      // 17: tokenlease.v1.ApplyPoliciesRequest
+	(*PolicyChange)(nil),              // 18: tokenlease.v1.PolicyChange
+	(*ApplyPoliciesResponse)(nil),     // 19: tokenlease.v1.ApplyPoliciesResponse
+	(*ListPoliciesRequest)(nil),       // 20: tokenlease.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),      // 21: tokenlease.v1.ListPoliciesResponse
+	(*DisabledOperation)(nil),         // 22: tokenlease.v1.DisabledOperation
+	(*ListAccountsRequest)(nil),       // 23: tokenlease.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),      // 24: tokenlease.v1.ListAccountsResponse
+	(*ShowPolicyStatusRequest)(nil),   // 25: tokenlease.v1.ShowPolicyStatusRequest
+	(*ShowPolicyStatusResponse)(nil),  // 26: tokenlease.v1.ShowPolicyStatusResponse
+	(*HolderLag)(nil),                 // 27: tokenlease.v1.HolderLag
+	(*BudgetAbove)(nil),               // 28: tokenlease.v1.BudgetAbove
+	(*Holding)(nil),                   // 29: tokenlease.v1.Holding
+	(*ListPolicyHistoryRequest)(nil),  // 30: tokenlease.v1.ListPolicyHistoryRequest
+	(*ListPolicyHistoryResponse)(nil), // 31: tokenlease.v1.ListPolicyHistoryResponse
+	(*PolicyVersion)(nil),             // 32: tokenlease.v1.PolicyVersion
+	(*RollbackPoliciesRequest)(nil),   // 33: tokenlease.v1.RollbackPoliciesRequest
+	(*RollbackPoliciesResponse)(nil),  // 34: tokenlease.v1.RollbackPoliciesResponse
+	(*DisableOperationRequest)(nil),   // 35: tokenlease.v1.DisableOperationRequest
+	(*DisableOperationResponse)(nil),  // 36: tokenlease.v1.DisableOperationResponse
+	(*EnableOperationRequest)(nil),    // 37: tokenlease.v1.EnableOperationRequest
+	(*EnableOperationResponse)(nil),   // 38: tokenlease.v1.EnableOperationResponse
+	(*VerifyRequest)(nil),             // 39: tokenlease.v1.VerifyRequest
+	(*VerifyResponse)(nil),            // 40: tokenlease.v1.VerifyResponse
+	(*Restore)(nil),                   // 41: tokenlease.v1.Restore
+	(*ShowRestoreRequest)(nil),        // 42: tokenlease.v1.ShowRestoreRequest
+	(*ShowRestoreResponse)(nil),       // 43: tokenlease.v1.ShowRestoreResponse
+	(*DeclareRestoreRequest)(nil),     // 44: tokenlease.v1.DeclareRestoreRequest
+	(*DeclareRestoreResponse)(nil),    // 45: tokenlease.v1.DeclareRestoreResponse
+	(*AttestRestoreRequest)(nil),      // 46: tokenlease.v1.AttestRestoreRequest
+	(*AttestRestoreResponse)(nil),     // 47: tokenlease.v1.AttestRestoreResponse
+	(*RetireHolderRequest)(nil),       // 48: tokenlease.v1.RetireHolderRequest
+	(*RetireHolderResponse)(nil),      // 49: tokenlease.v1.RetireHolderResponse
+	(*ExplainGrantRequest)(nil),       // 50: tokenlease.v1.ExplainGrantRequest
+	(*ExplainGrantResponse)(nil),      // 51: tokenlease.v1.ExplainGrantResponse
+	(*GrantEvent)(nil),                // 52: tokenlease.v1.GrantEvent
+	(*TopBudgetsRequest)(nil),         // 53: tokenlease.v1.TopBudgetsRequest
+	(*TopBudgetsResponse)(nil),        // 54: tokenlease.v1.TopBudgetsResponse
+	(*BudgetActivity)(nil),            // 55: tokenlease.v1.BudgetActivity
+	(*ListShardsRequest)(nil),         // 56: tokenlease.v1.ListShardsRequest
+	(*ListShardsResponse)(nil),        // 57: tokenlease.v1.ListShardsResponse
+	(*ShardStatus)(nil),               // 58: tokenlease.v1.ShardStatus
+	(*MoveShardRequest)(nil),          // 59: tokenlease.v1.MoveShardRequest
+	(*MoveShardResponse)(nil),         // 60: tokenlease.v1.MoveShardResponse
+	(*ListAuditRequest)(nil),          // 61: tokenlease.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),         // 62: tokenlease.v1.ListAuditResponse
+	(*AuditEntry)(nil),                // 63: tokenlease.v1.AuditEntry
+	(*ShowClusterRequest)(nil),        // 64: tokenlease.v1.ShowClusterRequest
+	(*ShowClusterResponse)(nil),       // 65: tokenlease.v1.ShowClusterResponse
+	(*BrokerStatus)(nil),              // 66: tokenlease.v1.BrokerStatus
+	(*StoreStatus)(nil),               // 67: tokenlease.v1.StoreStatus
+	(*StoreMember)(nil),               // 68: tokenlease.v1.StoreMember
+	(*WhoAmIRequest)(nil),             // 69: tokenlease.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 70: tokenlease.v1.WhoAmIResponse
+	(*Budget)(nil),                    // 71: tokenlease.v1.Budget
+	(*BudgetKey)(nil),                 // 72: tokenlease.v1.BudgetKey
+	(GrantState)(0),                   // 73: tokenlease.v1.GrantState
+	(*Grant)(nil),                     // 74: tokenlease.v1.Grant
+	(*HolderStatus)(nil),              // 75: tokenlease.v1.HolderStatus
+	(*Holder)(nil),                    // 76: tokenlease.v1.Holder
+	(*Policy)(nil),                    // 77: tokenlease.v1.Policy
 }
 var file_tokenlease_v1_admin_proto_depIdxs = []int32{
-	27, // 0: tokenlease.v1.ListBudgetsResponse.budgets:type_name -> tokenlease.v1.Budget
-	28, // 1: tokenlease.v1.ShowBudgetRequest.key:type_name -> tokenlease.v1.BudgetKey
-	27, // 2: tokenlease.v1.ShowBudgetResponse.budget:type_name -> tokenlease.v1.Budget
-	29, // 3: tokenlease.v1.ListGrantsRequest.state:type_name -> tokenlease.v1.GrantState
-	30, // 4: tokenlease.v1.ListGrantsResponse.grants:type_name -> tokenlease.v1.Grant
-	30, // 5: tokenlease.v1.ShowGrantResponse.grant:type_name -> tokenlease.v1.Grant
-	31, // 6: tokenlease.v1.ListHoldersResponse.holders:type_name -> tokenlease.v1.HolderStatus
-	32, // 7: tokenlease.v1.ShowHolderRequest.holder:type_name -> tokenlease.v1.Holder
-	31, // 8: tokenlease.v1.ShowHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
-	30, // 9: tokenlease.v1.ShowHolderResponse.grants:type_name -> tokenlease.v1.Grant
-	30, // 10: tokenlease.v1.ResolveGrantResponse.grant:type_name -> tokenlease.v1.Grant
-	33, // 11: tokenlease.v1.ApplyPoliciesRequest.policies:type_name -> tokenlease.v1.Policy
-	33, // 12: tokenlease.v1.ApplyPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
-	33, // 13: tokenlease.v1.ListPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
-	20, // 14: tokenlease.v1.ShowRestoreResponse.restores:type_name -> tokenlease.v1.Restore
-	20, // 15: tokenlease.v1.DeclareRestoreResponse.restore:type_name -> tokenlease.v1.Restore
-	20, // 16: tokenlease.v1.AttestRestoreResponse.restore:type_name -> tokenlease.v1.Restore
-	0,  // 17: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
-	2,  // 18: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
-	4,  // 19: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
-	6,  // 20: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
-	8,  // 21: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
-	10, // 22: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
-	12, // 23: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
-	14, // 24: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
-	16, // 25: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
-	18, // 26: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
-	21, // 27: tokenlease.v1.Admin.ShowRestore:input_type -> tokenlease.v1.ShowRestoreRequest
-	23, // 28: tokenlease.v1.Admin.DeclareRestore:input_type -> tokenlease.v1.DeclareRestoreRequest
-	25, // 29: tokenlease.v1.Admin.AttestRestore:input_type -> tokenlease.v1.AttestRestoreRequest
-	1,  // 30: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
-	3,  // 31: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
-	5,  // 32: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
-	7,  // 33: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
-	9,  // 34: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
-	11, // 35: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
-	13, // 36: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
-	15, // 37: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
-	17, // 38: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
-	19, // 39: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
-	22, // 40: tokenlease.v1.Admin.ShowRestore:output_type -> tokenlease.v1.ShowRestoreResponse
-	24, // 41: tokenlease.v1.Admin.DeclareRestore:output_type -> tokenlease.v1.DeclareRestoreResponse
-	26, // 42: tokenlease.v1.Admin.AttestRestore:output_type -> tokenlease.v1.AttestRestoreResponse
-	30, // [30:43] is the sub-list for method output_type
-	17, // [17:30] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	71, // 0: tokenlease.v1.ListBudgetsResponse.budgets:type_name -> tokenlease.v1.Budget
+	72, // 1: tokenlease.v1.ShowBudgetRequest.key:type_name -> tokenlease.v1.BudgetKey
+	71, // 2: tokenlease.v1.ShowBudgetResponse.budget:type_name -> tokenlease.v1.Budget
+	73, // 3: tokenlease.v1.ListGrantsRequest.state:type_name -> tokenlease.v1.GrantState
+	74, // 4: tokenlease.v1.ListGrantsResponse.grants:type_name -> tokenlease.v1.Grant
+	74, // 5: tokenlease.v1.ShowGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	75, // 6: tokenlease.v1.ListHoldersResponse.holders:type_name -> tokenlease.v1.HolderStatus
+	76, // 7: tokenlease.v1.ShowHolderRequest.holder:type_name -> tokenlease.v1.Holder
+	75, // 8: tokenlease.v1.ShowHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
+	74, // 9: tokenlease.v1.ShowHolderResponse.grants:type_name -> tokenlease.v1.Grant
+	74, // 10: tokenlease.v1.ResolveGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	77, // 11: tokenlease.v1.Plan.policies:type_name -> tokenlease.v1.Policy
+	77, // 12: tokenlease.v1.AccountPolicies.policies:type_name -> tokenlease.v1.Policy
+	77, // 13: tokenlease.v1.ApplyPoliciesRequest.policies:type_name -> tokenlease.v1.Policy
+	15, // 14: tokenlease.v1.ApplyPoliciesRequest.plans:type_name -> tokenlease.v1.Plan
+	16, // 15: tokenlease.v1.ApplyPoliciesRequest.accounts:type_name -> tokenlease.v1.AccountPolicies
+	77, // 16: tokenlease.v1.PolicyChange.before:type_name -> tokenlease.v1.Policy
+	77, // 17: tokenlease.v1.PolicyChange.after:type_name -> tokenlease.v1.Policy
+	77, // 18: tokenlease.v1.ApplyPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
+	18, // 19: tokenlease.v1.ApplyPoliciesResponse.changes:type_name -> tokenlease.v1.PolicyChange
+	77, // 20: tokenlease.v1.ListPoliciesResponse.policies:type_name -> tokenlease.v1.Policy
+	15, // 21: tokenlease.v1.ListPoliciesResponse.plans:type_name -> tokenlease.v1.Plan
+	22, // 22: tokenlease.v1.ListPoliciesResponse.disabled:type_name -> tokenlease.v1.DisabledOperation
+	16, // 23: tokenlease.v1.ListAccountsResponse.accounts:type_name -> tokenlease.v1.AccountPolicies
+	27, // 24: tokenlease.v1.ShowPolicyStatusResponse.holders_behind:type_name -> tokenlease.v1.HolderLag
+	28, // 25: tokenlease.v1.ShowPolicyStatusResponse.budgets_above:type_name -> tokenlease.v1.BudgetAbove
+	76, // 26: tokenlease.v1.HolderLag.holder:type_name -> tokenlease.v1.Holder
+	72, // 27: tokenlease.v1.BudgetAbove.key:type_name -> tokenlease.v1.BudgetKey
+	29, // 28: tokenlease.v1.BudgetAbove.holders:type_name -> tokenlease.v1.Holding
+	76, // 29: tokenlease.v1.Holding.holder:type_name -> tokenlease.v1.Holder
+	32, // 30: tokenlease.v1.ListPolicyHistoryResponse.versions:type_name -> tokenlease.v1.PolicyVersion
+	18, // 31: tokenlease.v1.PolicyVersion.changes:type_name -> tokenlease.v1.PolicyChange
+	18, // 32: tokenlease.v1.RollbackPoliciesResponse.changes:type_name -> tokenlease.v1.PolicyChange
+	22, // 33: tokenlease.v1.DisableOperationResponse.disabled:type_name -> tokenlease.v1.DisabledOperation
+	41, // 34: tokenlease.v1.ShowRestoreResponse.restores:type_name -> tokenlease.v1.Restore
+	41, // 35: tokenlease.v1.DeclareRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	41, // 36: tokenlease.v1.AttestRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	76, // 37: tokenlease.v1.RetireHolderRequest.holder:type_name -> tokenlease.v1.Holder
+	75, // 38: tokenlease.v1.RetireHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
+	74, // 39: tokenlease.v1.RetireHolderResponse.grants:type_name -> tokenlease.v1.Grant
+	74, // 40: tokenlease.v1.ExplainGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	52, // 41: tokenlease.v1.ExplainGrantResponse.events:type_name -> tokenlease.v1.GrantEvent
+	0,  // 42: tokenlease.v1.TopBudgetsRequest.order:type_name -> tokenlease.v1.BudgetOrder
+	55, // 43: tokenlease.v1.TopBudgetsResponse.budgets:type_name -> tokenlease.v1.BudgetActivity
+	72, // 44: tokenlease.v1.BudgetActivity.key:type_name -> tokenlease.v1.BudgetKey
+	58, // 45: tokenlease.v1.ListShardsResponse.shards:type_name -> tokenlease.v1.ShardStatus
+	58, // 46: tokenlease.v1.MoveShardResponse.shard:type_name -> tokenlease.v1.ShardStatus
+	63, // 47: tokenlease.v1.ListAuditResponse.entries:type_name -> tokenlease.v1.AuditEntry
+	66, // 48: tokenlease.v1.ShowClusterResponse.brokers:type_name -> tokenlease.v1.BrokerStatus
+	67, // 49: tokenlease.v1.ShowClusterResponse.store:type_name -> tokenlease.v1.StoreStatus
+	68, // 50: tokenlease.v1.StoreStatus.members:type_name -> tokenlease.v1.StoreMember
+	1,  // 51: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
+	3,  // 52: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
+	5,  // 53: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
+	7,  // 54: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
+	9,  // 55: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
+	11, // 56: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
+	48, // 57: tokenlease.v1.Admin.RetireHolder:input_type -> tokenlease.v1.RetireHolderRequest
+	50, // 58: tokenlease.v1.Admin.ExplainGrant:input_type -> tokenlease.v1.ExplainGrantRequest
+	53, // 59: tokenlease.v1.Admin.TopBudgets:input_type -> tokenlease.v1.TopBudgetsRequest
+	56, // 60: tokenlease.v1.Admin.ListShards:input_type -> tokenlease.v1.ListShardsRequest
+	59, // 61: tokenlease.v1.Admin.MoveShard:input_type -> tokenlease.v1.MoveShardRequest
+	61, // 62: tokenlease.v1.Admin.ListAudit:input_type -> tokenlease.v1.ListAuditRequest
+	64, // 63: tokenlease.v1.Admin.ShowCluster:input_type -> tokenlease.v1.ShowClusterRequest
+	69, // 64: tokenlease.v1.Admin.WhoAmI:input_type -> tokenlease.v1.WhoAmIRequest
+	13, // 65: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
+	17, // 66: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
+	20, // 67: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
+	23, // 68: tokenlease.v1.Admin.ListAccounts:input_type -> tokenlease.v1.ListAccountsRequest
+	25, // 69: tokenlease.v1.Admin.ShowPolicyStatus:input_type -> tokenlease.v1.ShowPolicyStatusRequest
+	30, // 70: tokenlease.v1.Admin.ListPolicyHistory:input_type -> tokenlease.v1.ListPolicyHistoryRequest
+	33, // 71: tokenlease.v1.Admin.RollbackPolicies:input_type -> tokenlease.v1.RollbackPoliciesRequest
+	35, // 72: tokenlease.v1.Admin.DisableOperation:input_type -> tokenlease.v1.DisableOperationRequest
+	37, // 73: tokenlease.v1.Admin.EnableOperation:input_type -> tokenlease.v1.EnableOperationRequest
+	39, // 74: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
+	42, // 75: tokenlease.v1.Admin.ShowRestore:input_type -> tokenlease.v1.ShowRestoreRequest
+	44, // 76: tokenlease.v1.Admin.DeclareRestore:input_type -> tokenlease.v1.DeclareRestoreRequest
+	46, // 77: tokenlease.v1.Admin.AttestRestore:input_type -> tokenlease.v1.AttestRestoreRequest
+	2,  // 78: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
+	4,  // 79: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
+	6,  // 80: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
+	8,  // 81: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
+	10, // 82: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
+	12, // 83: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
+	49, // 84: tokenlease.v1.Admin.RetireHolder:output_type -> tokenlease.v1.RetireHolderResponse
+	51, // 85: tokenlease.v1.Admin.ExplainGrant:output_type -> tokenlease.v1.ExplainGrantResponse
+	54, // 86: tokenlease.v1.Admin.TopBudgets:output_type -> tokenlease.v1.TopBudgetsResponse
+	57, // 87: tokenlease.v1.Admin.ListShards:output_type -> tokenlease.v1.ListShardsResponse
+	60, // 88: tokenlease.v1.Admin.MoveShard:output_type -> tokenlease.v1.MoveShardResponse
+	62, // 89: tokenlease.v1.Admin.ListAudit:output_type -> tokenlease.v1.ListAuditResponse
+	65, // 90: tokenlease.v1.Admin.ShowCluster:output_type -> tokenlease.v1.ShowClusterResponse
+	70, // 91: tokenlease.v1.Admin.WhoAmI:output_type -> tokenlease.v1.WhoAmIResponse
+	14, // 92: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
+	19, // 93: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
+	21, // 94: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
+	24, // 95: tokenlease.v1.Admin.ListAccounts:output_type -> tokenlease.v1.ListAccountsResponse
+	26, // 96: tokenlease.v1.Admin.ShowPolicyStatus:output_type -> tokenlease.v1.ShowPolicyStatusResponse
+	31, // 97: tokenlease.v1.Admin.ListPolicyHistory:output_type -> tokenlease.v1.ListPolicyHistoryResponse
+	34, // 98: tokenlease.v1.Admin.RollbackPolicies:output_type -> tokenlease.v1.RollbackPoliciesResponse
+	36, // 99: tokenlease.v1.Admin.DisableOperation:output_type -> tokenlease.v1.DisableOperationResponse
+	38, // 100: tokenlease.v1.Admin.EnableOperation:output_type -> tokenlease.v1.EnableOperationResponse
+	40, // 101: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
+	43, // 102: tokenlease.v1.Admin.ShowRestore:output_type -> tokenlease.v1.ShowRestoreResponse
+	45, // 103: tokenlease.v1.Admin.DeclareRestore:output_type -> tokenlease.v1.DeclareRestoreResponse
+	47, // 104: tokenlease.v1.Admin.AttestRestore:output_type -> tokenlease.v1.AttestRestoreResponse
+	78, // [78:105] is the sub-list for method output_type
+	51, // [51:78] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_admin_proto_init() }
@@ -1952,18 +6013,20 @@ func file_tokenlease_v1_admin_proto_init() {
 		return
 	}
 	file_tokenlease_v1_budget_proto_init()
+	file_tokenlease_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tokenlease_v1_admin_proto_rawDesc), len(file_tokenlease_v1_admin_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   27,
+			NumEnums:      1,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_tokenlease_v1_admin_proto_goTypes,
 		DependencyIndexes: file_tokenlease_v1_admin_proto_depIdxs,
+		EnumInfos:         file_tokenlease_v1_admin_proto_enumTypes,
 		MessageInfos:      file_tokenlease_v1_admin_proto_msgTypes,
 	}.Build()
 	File_tokenlease_v1_admin_proto = out.File

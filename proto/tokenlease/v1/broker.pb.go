@@ -514,7 +514,13 @@ type BudgetReport struct {
 	// held_tokens is the part of the grant's outstanding credit that is reserved by
 	// callers or used as slots: it is neither spent nor free. Levels, wants and needs
 	// are of free credit.
-	HeldTokens    int64 `protobuf:"varint,9,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
+	HeldTokens int64 `protobuf:"varint,9,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
+	// owed_tokens is all that was ever used beyond the reservations of the grant, under
+	// a policy that is postpaid: what the holder's own credit did not pay. The broker
+	// collects it before it hands out more of the budget.
+	OwedTokens int64 `protobuf:"varint,10,opt,name=owed_tokens,json=owedTokens,proto3" json:"owed_tokens,omitempty"`
+	// policy_version that the holder has installed for the budget; 0: none yet.
+	PolicyVersion int64 `protobuf:"varint,11,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -612,6 +618,20 @@ func (x *BudgetReport) GetHeldTokens() int64 {
 	return 0
 }
 
+func (x *BudgetReport) GetOwedTokens() int64 {
+	if x != nil {
+		return x.OwedTokens
+	}
+	return 0
+}
+
+func (x *BudgetReport) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
 // GrantAccount is the last word on one grant.
 type GrantAccount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -626,7 +646,9 @@ type GrantAccount struct {
 	Key *BudgetKey `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	// held_tokens are slots that may still be in use: they stay reserved until it is
 	// attested that the work has ended. Under other rules they count as spent.
-	HeldTokens    int64 `protobuf:"varint,5,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
+	HeldTokens int64 `protobuf:"varint,5,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
+	// owed_tokens as in a BudgetReport; a journal does not know them.
+	OwedTokens    int64 `protobuf:"varint,6,opt,name=owed_tokens,json=owedTokens,proto3" json:"owed_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -692,6 +714,13 @@ func (x *GrantAccount) GetKey() *BudgetKey {
 func (x *GrantAccount) GetHeldTokens() int64 {
 	if x != nil {
 		return x.HeldTokens
+	}
+	return 0
+}
+
+func (x *GrantAccount) GetOwedTokens() int64 {
+	if x != nil {
+		return x.OwedTokens
 	}
 	return 0
 }
@@ -1330,7 +1359,7 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	" \x01(\bR\n" +
 	"listGrants\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\v \x01(\tR\tclusterId\"\xd0\x02\n" +
+	"cluster_id\x18\v \x01(\tR\tclusterId\"\x98\x03\n" +
 	"\fBudgetReport\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x19\n" +
@@ -1343,14 +1372,20 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"needTokens\x12.\n" +
 	"\x13default_cost_checks\x18\b \x01(\rR\x11defaultCostChecks\x12\x1f\n" +
 	"\vheld_tokens\x18\t \x01(\x03R\n" +
-	"heldTokens\"\xc2\x01\n" +
+	"heldTokens\x12\x1f\n" +
+	"\vowed_tokens\x18\n" +
+	" \x01(\x03R\n" +
+	"owedTokens\x12%\n" +
+	"\x0epolicy_version\x18\v \x01(\x03R\rpolicyVersion\"\xe3\x01\n" +
 	"\fGrantAccount\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12!\n" +
 	"\fspent_tokens\x18\x02 \x01(\x03R\vspentTokens\x12'\n" +
 	"\x0freturned_tokens\x18\x03 \x01(\x03R\x0ereturnedTokens\x12*\n" +
 	"\x03key\x18\x04 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1f\n" +
 	"\vheld_tokens\x18\x05 \x01(\x03R\n" +
-	"heldTokens\"\xd2\x01\n" +
+	"heldTokens\x12\x1f\n" +
+	"\vowed_tokens\x18\x06 \x01(\x03R\n" +
+	"owedTokens\"\xd2\x01\n" +
 	"\fEpochAccount\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x124\n" +
 	"\x06source\x18\x02 \x01(\x0e2\x1c.tokenlease.v1.AccountSourceR\x06source\x12'\n" +

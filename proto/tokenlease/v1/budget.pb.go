@@ -713,8 +713,8 @@ type Policy struct {
 	// to 366 days; 0 reads as 60 s.
 	HoldNs int64 `protobuf:"varint,14,opt,name=hold_ns,json=holdNs,proto3" json:"hold_ns,omitempty"`
 	// postpaid lets a settlement be above its reservation. What is above becomes
-	// debt, which the limiter pays before its next admission. Such a budget is not
-	// strict.
+	// debt of the budget, which is paid before more of it is handed out. Such a budget
+	// is not strict.
 	Postpaid bool `protobuf:"varint,15,opt,name=postpaid,proto3" json:"postpaid,omitempty"`
 	// shadow decides and counts, and admits whatever comes out. Such a budget is
 	// not strict.
@@ -725,7 +725,12 @@ type Policy struct {
 	// characters, and empty unless disabled.
 	DisabledBecause string `protobuf:"bytes,18,opt,name=disabled_because,json=disabledBecause,proto3" json:"disabled_because,omitempty"`
 	// local is the allowance of UNAVAILABILITY_LOCAL, and unset otherwise.
-	Local         *LocalAllowance `protobuf:"bytes,19,opt,name=local,proto3" json:"local,omitempty"`
+	Local *LocalAllowance `protobuf:"bytes,19,opt,name=local,proto3" json:"local,omitempty"`
+	// plan that the policy comes from; empty: it is for everybody, or for one account.
+	// Set by the broker.
+	Plan string `protobuf:"bytes,20,opt,name=plan,proto3" json:"plan,omitempty"`
+	// account that the policy is for alone; empty: it is not. Set by the broker.
+	Account       string `protobuf:"bytes,21,opt,name=account,proto3" json:"account,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -908,6 +913,20 @@ func (x *Policy) GetLocal() *LocalAllowance {
 	return nil
 }
 
+func (x *Policy) GetPlan() string {
+	if x != nil {
+		return x.Plan
+	}
+	return ""
+}
+
+func (x *Policy) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
 type isPolicy_Rule interface {
 	isPolicy_Rule()
 }
@@ -967,7 +986,12 @@ type Grant struct {
 	OpenedUnixMs int64 `protobuf:"varint,11,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
 	// kept says that its holder has ended it, and that what is outstanding are slots
 	// which work may still hold.
-	Kept          bool `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`
+	Kept bool `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`
+	// owed_tokens is what was used of it beyond reservations, as last reported.
+	OwedTokens int64 `protobuf:"varint,13,opt,name=owed_tokens,json=owedTokens,proto3" json:"owed_tokens,omitempty"`
+	// policy_version that its holder has installed for the budget, as last reported;
+	// 0: not reported.
+	PolicyVersion int64 `protobuf:"varint,14,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1086,6 +1110,20 @@ func (x *Grant) GetKept() bool {
 	return false
 }
 
+func (x *Grant) GetOwedTokens() int64 {
+	if x != nil {
+		return x.OwedTokens
+	}
+	return 0
+}
+
+func (x *Grant) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
 // Budget is the state of one budget at one revision of the store.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1114,7 +1152,18 @@ type Budget struct {
 	RecoveringTokens int64 `protobuf:"varint,10,opt,name=recovering_tokens,json=recoveringTokens,proto3" json:"recovering_tokens,omitempty"`
 	// not_strict says that the policy lets more be admitted than its rule: shadow,
 	// postpaid or a local allowance.
-	NotStrict     bool `protobuf:"varint,11,opt,name=not_strict,json=notStrict,proto3" json:"not_strict,omitempty"`
+	NotStrict bool `protobuf:"varint,11,opt,name=not_strict,json=notStrict,proto3" json:"not_strict,omitempty"`
+	// debt_tokens were used beyond reservations, under postpaid, and are paid before
+	// anything else is handed out.
+	DebtTokens int64 `protobuf:"varint,12,opt,name=debt_tokens,json=debtTokens,proto3" json:"debt_tokens,omitempty"`
+	// regions tell what each has out, in order of region.
+	Regions []*RegionCredit `protobuf:"bytes,13,rep,name=regions,proto3" json:"regions,omitempty"`
+	// has_full_in says that full_in_ns is set: nothing is out for good, and waiting
+	// fills it.
+	HasFullIn bool `protobuf:"varint,14,opt,name=has_full_in,json=hasFullIn,proto3" json:"has_full_in,omitempty"`
+	// full_in_ns is when the budget will be full if what is out comes back now and
+	// nothing more is spent.
+	FullInNs      int64 `protobuf:"varint,15,opt,name=full_in_ns,json=fullInNs,proto3" json:"full_in_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1226,6 +1275,107 @@ func (x *Budget) GetNotStrict() bool {
 	return false
 }
 
+func (x *Budget) GetDebtTokens() int64 {
+	if x != nil {
+		return x.DebtTokens
+	}
+	return 0
+}
+
+func (x *Budget) GetRegions() []*RegionCredit {
+	if x != nil {
+		return x.Regions
+	}
+	return nil
+}
+
+func (x *Budget) GetHasFullIn() bool {
+	if x != nil {
+		return x.HasFullIn
+	}
+	return false
+}
+
+func (x *Budget) GetFullInNs() int64 {
+	if x != nil {
+		return x.FullInNs
+	}
+	return 0
+}
+
+// RegionCredit is what one region has out of a budget.
+type RegionCredit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// region that has it.
+	Region string `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
+	// grants that are unresolved.
+	Grants int64 `protobuf:"varint,2,opt,name=grants,proto3" json:"grants,omitempty"`
+	// live_tokens is the outstanding credit of live grants.
+	LiveTokens int64 `protobuf:"varint,3,opt,name=live_tokens,json=liveTokens,proto3" json:"live_tokens,omitempty"`
+	// orphaned_tokens is that of orphaned ones.
+	OrphanedTokens int64 `protobuf:"varint,4,opt,name=orphaned_tokens,json=orphanedTokens,proto3" json:"orphaned_tokens,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RegionCredit) Reset() {
+	*x = RegionCredit{}
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RegionCredit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RegionCredit) ProtoMessage() {}
+
+func (x *RegionCredit) ProtoReflect() protoreflect.Message {
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RegionCredit.ProtoReflect.Descriptor instead.
+func (*RegionCredit) Descriptor() ([]byte, []int) {
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RegionCredit) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
+}
+
+func (x *RegionCredit) GetGrants() int64 {
+	if x != nil {
+		return x.Grants
+	}
+	return 0
+}
+
+func (x *RegionCredit) GetLiveTokens() int64 {
+	if x != nil {
+		return x.LiveTokens
+	}
+	return 0
+}
+
+func (x *RegionCredit) GetOrphanedTokens() int64 {
+	if x != nil {
+		return x.OrphanedTokens
+	}
+	return 0
+}
+
 // HolderStatus is what is known of one limiter instance.
 type HolderStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1250,14 +1400,18 @@ type HolderStatus struct {
 	OrphanedTokens int64 `protobuf:"varint,9,opt,name=orphaned_tokens,json=orphanedTokens,proto3" json:"orphaned_tokens,omitempty"`
 	// fenced says that this epoch is of before a declared restore: the holder has
 	// not started again since.
-	Fenced        bool `protobuf:"varint,10,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	Fenced bool `protobuf:"varint,10,opt,name=fenced,proto3" json:"fenced,omitempty"`
+	// policy_version is the newest that it has installed for everything it holds.
+	PolicyVersion int64 `protobuf:"varint,11,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// grants_behind are its live grants under an older policy than is in force.
+	GrantsBehind  int64 `protobuf:"varint,12,opt,name=grants_behind,json=grantsBehind,proto3" json:"grants_behind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HolderStatus) Reset() {
 	*x = HolderStatus{}
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1423,7 @@ func (x *HolderStatus) String() string {
 func (*HolderStatus) ProtoMessage() {}
 
 func (x *HolderStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_tokenlease_v1_budget_proto_msgTypes[10]
+	mi := &file_tokenlease_v1_budget_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1436,7 @@ func (x *HolderStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderStatus.ProtoReflect.Descriptor instead.
 func (*HolderStatus) Descriptor() ([]byte, []int) {
-	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{10}
+	return file_tokenlease_v1_budget_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HolderStatus) GetHolder() *Holder {
@@ -1355,6 +1509,20 @@ func (x *HolderStatus) GetFenced() bool {
 	return false
 }
 
+func (x *HolderStatus) GetPolicyVersion() int64 {
+	if x != nil {
+		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *HolderStatus) GetGrantsBehind() int64 {
+	if x != nil {
+		return x.GrantsBehind
+	}
+	return 0
+}
+
 var File_tokenlease_v1_budget_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_budget_proto_rawDesc = "" +
@@ -1383,7 +1551,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x0fcapacity_tokens\x18\x01 \x01(\x03R\x0ecapacityTokens\x12#\n" +
 	"\rrefill_tokens\x18\x02 \x01(\x03R\frefillTokens\x12,\n" +
 	"\x12refill_interval_ns\x18\x03 \x01(\x03R\x10refillIntervalNs\x12\x15\n" +
-	"\x06for_ns\x18\x04 \x01(\x03R\x05forNs\"\xe6\x06\n" +
+	"\x06for_ns\x18\x04 \x01(\x03R\x05forNs\"\x94\a\n" +
 	"\x06Policy\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12?\n" +
@@ -1404,8 +1572,10 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x06shadow\x18\x10 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\bdisabled\x18\x11 \x01(\bR\bdisabled\x12)\n" +
 	"\x10disabled_because\x18\x12 \x01(\tR\x0fdisabledBecause\x123\n" +
-	"\x05local\x18\x13 \x01(\v2\x1d.tokenlease.v1.LocalAllowanceR\x05localB\x06\n" +
-	"\x04rule\"\xce\x03\n" +
+	"\x05local\x18\x13 \x01(\v2\x1d.tokenlease.v1.LocalAllowanceR\x05local\x12\x12\n" +
+	"\x04plan\x18\x14 \x01(\tR\x04plan\x12\x18\n" +
+	"\aaccount\x18\x15 \x01(\tR\aaccountB\x06\n" +
+	"\x04rule\"\x96\x04\n" +
 	"\x05Grant\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x120\n" +
 	"\x06budget\x18\x02 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x06budget\x12-\n" +
@@ -1419,7 +1589,10 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x10opened_ledger_ns\x18\n" +
 	" \x01(\x03R\x0eopenedLedgerNs\x12$\n" +
 	"\x0eopened_unix_ms\x18\v \x01(\x03R\fopenedUnixMs\x12\x12\n" +
-	"\x04kept\x18\f \x01(\bR\x04kept\"\xba\x03\n" +
+	"\x04kept\x18\f \x01(\bR\x04kept\x12\x1f\n" +
+	"\vowed_tokens\x18\r \x01(\x03R\n" +
+	"owedTokens\x12%\n" +
+	"\x0epolicy_version\x18\x0e \x01(\x03R\rpolicyVersion\"\xd0\x04\n" +
 	"\x06Budget\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12-\n" +
 	"\x06policy\x18\x02 \x01(\v2\x15.tokenlease.v1.PolicyR\x06policy\x12)\n" +
@@ -1433,7 +1606,19 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x11recovering_tokens\x18\n" +
 	" \x01(\x03R\x10recoveringTokens\x12\x1d\n" +
 	"\n" +
-	"not_strict\x18\v \x01(\bR\tnotStrict\"\xf4\x02\n" +
+	"not_strict\x18\v \x01(\bR\tnotStrict\x12\x1f\n" +
+	"\vdebt_tokens\x18\f \x01(\x03R\n" +
+	"debtTokens\x125\n" +
+	"\aregions\x18\r \x03(\v2\x1b.tokenlease.v1.RegionCreditR\aregions\x12\x1e\n" +
+	"\vhas_full_in\x18\x0e \x01(\bR\thasFullIn\x12\x1c\n" +
+	"\n" +
+	"full_in_ns\x18\x0f \x01(\x03R\bfullInNs\"\x88\x01\n" +
+	"\fRegionCredit\x12\x16\n" +
+	"\x06region\x18\x01 \x01(\tR\x06region\x12\x16\n" +
+	"\x06grants\x18\x02 \x01(\x03R\x06grants\x12\x1f\n" +
+	"\vlive_tokens\x18\x03 \x01(\x03R\n" +
+	"liveTokens\x12'\n" +
+	"\x0forphaned_tokens\x18\x04 \x01(\x03R\x0eorphanedTokens\"\xc0\x03\n" +
 	"\fHolderStatus\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -1447,7 +1632,9 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x0forphaned_grants\x18\b \x01(\x03R\x0eorphanedGrants\x12'\n" +
 	"\x0forphaned_tokens\x18\t \x01(\x03R\x0eorphanedTokens\x12\x16\n" +
 	"\x06fenced\x18\n" +
-	" \x01(\bR\x06fenced*w\n" +
+	" \x01(\bR\x06fenced\x12%\n" +
+	"\x0epolicy_version\x18\v \x01(\x03R\rpolicyVersion\x12#\n" +
+	"\rgrants_behind\x18\f \x01(\x03R\fgrantsBehind*w\n" +
 	"\x06Period\x12\x16\n" +
 	"\x12PERIOD_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rPERIOD_MINUTE\x10\x01\x12\x0f\n" +
@@ -1482,7 +1669,7 @@ func file_tokenlease_v1_budget_proto_rawDescGZIP() []byte {
 }
 
 var file_tokenlease_v1_budget_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_tokenlease_v1_budget_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_tokenlease_v1_budget_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_tokenlease_v1_budget_proto_goTypes = []any{
 	(Period)(0),            // 0: tokenlease.v1.Period
 	(Reclaim)(0),           // 1: tokenlease.v1.Reclaim
@@ -1498,7 +1685,8 @@ var file_tokenlease_v1_budget_proto_goTypes = []any{
 	(*Policy)(nil),         // 11: tokenlease.v1.Policy
 	(*Grant)(nil),          // 12: tokenlease.v1.Grant
 	(*Budget)(nil),         // 13: tokenlease.v1.Budget
-	(*HolderStatus)(nil),   // 14: tokenlease.v1.HolderStatus
+	(*RegionCredit)(nil),   // 14: tokenlease.v1.RegionCredit
+	(*HolderStatus)(nil),   // 15: tokenlease.v1.HolderStatus
 }
 var file_tokenlease_v1_budget_proto_depIdxs = []int32{
 	0,  // 0: tokenlease.v1.FixedWindow.period:type_name -> tokenlease.v1.Period
@@ -1515,12 +1703,13 @@ var file_tokenlease_v1_budget_proto_depIdxs = []int32{
 	4,  // 11: tokenlease.v1.Budget.key:type_name -> tokenlease.v1.BudgetKey
 	11, // 12: tokenlease.v1.Budget.policy:type_name -> tokenlease.v1.Policy
 	12, // 13: tokenlease.v1.Budget.grants:type_name -> tokenlease.v1.Grant
-	5,  // 14: tokenlease.v1.HolderStatus.holder:type_name -> tokenlease.v1.Holder
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	14, // 14: tokenlease.v1.Budget.regions:type_name -> tokenlease.v1.RegionCredit
+	5,  // 15: tokenlease.v1.HolderStatus.holder:type_name -> tokenlease.v1.Holder
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_budget_proto_init() }
@@ -1540,7 +1729,7 @@ func file_tokenlease_v1_budget_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tokenlease_v1_budget_proto_rawDesc), len(file_tokenlease_v1_budget_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

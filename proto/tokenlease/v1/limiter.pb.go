@@ -356,8 +356,9 @@ type CheckResponse struct {
 	WindowNs int64 `protobuf:"varint,13,opt,name=window_ns,json=windowNs,proto3" json:"window_ns,omitempty"`
 	// not_strict says that the policy lets more be admitted than its rule.
 	NotStrict bool `protobuf:"varint,14,opt,name=not_strict,json=notStrict,proto3" json:"not_strict,omitempty"`
-	// debt_tokens is what settlements above their reservations have left to pay in
-	// this region.
+	// debt_tokens is what settlements above their reservations have left to pay, as far
+	// as the broker is not known to have recorded it. What it has recorded it collects
+	// before it hands out more, and other denials tell.
 	DebtTokens int64 `protobuf:"varint,15,opt,name=debt_tokens,json=debtTokens,proto3" json:"debt_tokens,omitempty"`
 	// parts are the answers of the budgets of a decision with several: first that of
 	// key, then those of also. When it is denied, those that would have been admitted
@@ -1042,7 +1043,8 @@ type SettleResponse struct {
 	Settled bool `protobuf:"varint,1,opt,name=settled,proto3" json:"settled,omitempty"`
 	// returned_tokens went back to the region's credit.
 	ReturnedTokens int64 `protobuf:"varint,2,opt,name=returned_tokens,json=returnedTokens,proto3" json:"returned_tokens,omitempty"`
-	// debt_tokens is what the budget owes in this region from now on.
+	// debt_tokens is what the budget owes in this region from now on, as in a
+	// CheckResponse.
 	DebtTokens int64 `protobuf:"varint,3,opt,name=debt_tokens,json=debtTokens,proto3" json:"debt_tokens,omitempty"`
 	// detail says why it was not settled.
 	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`

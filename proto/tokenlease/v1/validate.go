@@ -141,7 +141,7 @@ func checkRunes(field, value string, from int) *FieldError {
 
 // checkName holds a name to 1 to most bytes of letters, digits, '.', '_' and
 // '-'. The names "." and ".." are refused: they mean something else in paths.
-func checkName(field, value string, most int) *FieldError {
+func checkName(field, value string, most int) *FieldError { //nolint:unparam // holders and plans happen to have the same limit
 	if e := checkLength(field, value, 1, most); e != nil {
 		return e
 	}
@@ -184,10 +184,10 @@ func checkNotNegative(field string, value int64) *FieldError {
 	return nil
 }
 
-// checkCount holds a list to a range of elements.
-func checkCount(field string, count, least, most int) *FieldError {
-	if count < least || count > most {
-		return faultf(field, "must have %d to %d elements, has %d", least, most, count)
+// checkCount holds a list to at most so many elements.
+func checkCount(field string, count, most int) *FieldError {
+	if count > most {
+		return faultf(field, "must have 0 to %d elements, has %d", most, count)
 	}
 	return nil
 }

@@ -1,18 +1,16 @@
 package tokenleasev1
 
-// Limits of the admin requests.
-const (
-	// MaxPageSize is the largest page of a list.
-	MaxPageSize = 1000
-	// MaxPolicies is the most policies in one ApplyPoliciesRequest.
-	MaxPolicies = 50
-)
+// MaxPageSize is the largest page of a list.
+const MaxPageSize = 1000
 
 // Validate checks the selection and the page. The error is a *FieldError.
 func (m *ListBudgetsRequest) Validate() error { return asError(m.fault()) }
 
 func (m *ListBudgetsRequest) fault() *FieldError {
 	if e := selectionFault(m.GetAccount(), m.GetOperation()); e != nil {
+		return e
+	}
+	if e := checkText("search", m.GetSearch(), 0, MaxSearchBytes); e != nil {
 		return e
 	}
 	return pageFault(m.GetPageSize(), m.GetPageToken())
@@ -40,6 +38,12 @@ func (m *ListGrantsRequest) fault() *FieldError {
 	case GrantState_GRANT_STATE_UNSPECIFIED, GrantState_GRANT_STATE_LIVE, GrantState_GRANT_STATE_ORPHANED:
 	default:
 		return faultf("state", "must be GRANT_STATE_LIVE, GRANT_STATE_ORPHANED or unspecified, is the unknown value %d", m.GetState())
+	}
+	if e := checkNotNegative("min_age_ms", m.GetMinAgeMs()); e != nil {
+		return e
+	}
+	if e := checkGrantIDPrefix(m.GetGrantIdPrefix()); e != nil {
+		return e
 	}
 	return pageFault(m.GetPageSize(), m.GetPageToken())
 }
@@ -71,34 +75,6 @@ func (m *ResolveGrantRequest) fault() *FieldError {
 	}
 	return checkSaid("because", m.GetBecause(), MaxBecauseBytes)
 }
-
-// Validate checks each policy, that no operation stands twice, and who applies
-// them. The error is a *FieldError.
-func (m *ApplyPoliciesRequest) Validate() error { return asError(m.fault()) }
-
-func (m *ApplyPoliciesRequest) fault() *FieldError {
-	policies := m.GetPolicies()
-	if e := checkCount("policies", len(policies), 1, MaxPolicies); e != nil {
-		return e
-	}
-	for i, p := range policies {
-		if e := p.fault(); e != nil {
-			return e.withinItem("policies", i)
-		}
-		for j, earlier := range policies[:i] {
-			if earlier.GetOperation() == p.GetOperation() {
-				return faultf(item("policies", i)+".operation", "must be unique, repeats that of %s", item("policies", j))
-			}
-		}
-	}
-	if e := checkText("applied_by", m.GetAppliedBy(), 1, MaxPersonBytes); e != nil {
-		return e
-	}
-	return checkText("because", m.GetBecause(), 0, MaxBecauseBytes)
-}
-
-// Validate finds nothing: the request has no fields yet.
-func (m *ListPoliciesRequest) Validate() error { return nil }
 
 // Validate finds nothing: the request has no fields yet.
 func (m *VerifyRequest) Validate() error { return nil }

@@ -80,7 +80,7 @@ func (m *SyncRequest) fault() *FieldError {
 
 func (m *SyncRequest) budgetsFault() *FieldError {
 	budgets := m.GetBudgets()
-	if e := checkCount("budgets", len(budgets), 0, MaxSyncBudgets); e != nil {
+	if e := checkCount("budgets", len(budgets), MaxSyncBudgets); e != nil {
 		return e
 	}
 	for i, b := range budgets {
@@ -95,7 +95,7 @@ func (m *SyncRequest) budgetsFault() *FieldError {
 }
 
 func (m *SyncRequest) accountsFault() *FieldError {
-	if e := checkCount("accounts", len(m.GetAccounts()), 0, MaxSyncAccounts); e != nil {
+	if e := checkCount("accounts", len(m.GetAccounts()), MaxSyncAccounts); e != nil {
 		return e
 	}
 	for i, a := range m.GetAccounts() {
@@ -125,11 +125,17 @@ func (m *BudgetReport) fault() *FieldError {
 	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens(), m.GetHeldTokens()); e != nil {
 		return e
 	}
+	if e := checkNotNegative("owed_tokens", m.GetOwedTokens()); e != nil {
+		return e
+	}
+	if e := checkNotNegative("policy_version", m.GetPolicyVersion()); e != nil {
+		return e
+	}
 	if m.GetGrantId() != "" {
 		return checkGrantID(m.GetGrantId())
 	}
-	if m.GetSpentTokens() != 0 || m.GetReturnedTokens() != 0 || m.GetHeldTokens() != 0 {
-		return faultf("grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0")
+	if m.GetSpentTokens() != 0 || m.GetReturnedTokens() != 0 || m.GetHeldTokens() != 0 || m.GetOwedTokens() != 0 {
+		return faultf("grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0")
 	}
 	return nil
 }
@@ -153,6 +159,9 @@ func (m *GrantAccount) fault() *FieldError {
 	if e := countersFault(m.GetSpentTokens(), m.GetReturnedTokens(), m.GetHeldTokens()); e != nil {
 		return e
 	}
+	if e := checkNotNegative("owed_tokens", m.GetOwedTokens()); e != nil {
+		return e
+	}
 	if m.GetKey() == nil {
 		return nil
 	}
@@ -161,7 +170,7 @@ func (m *GrantAccount) fault() *FieldError {
 
 // grantsFault checks a list of accounts of grants.
 func grantsFault(field string, grants []*GrantAccount, most int) *FieldError {
-	if e := checkCount(field, len(grants), 0, most); e != nil {
+	if e := checkCount(field, len(grants), most); e != nil {
 		return e
 	}
 	for i, g := range grants {

@@ -79,7 +79,7 @@ func requireModel(t *testing.T, m validator) {
 		seen := map[[2]string]bool{}
 		for _, b := range sync.GetBudgets() {
 			key := [2]string{b.GetKey().GetAccount(), b.GetKey().GetOperation()}
-			if seen[key] || b.GetSpentTokens() < 0 || b.GetReturnedTokens() < 0 || b.GetHeldTokens() < 0 ||
+			if seen[key] || b.GetSpentTokens() < 0 || b.GetReturnedTokens() < 0 || b.GetHeldTokens() < 0 || b.GetOwedTokens() < 0 ||
 				b.GetSpentTokens()+b.GetReturnedTokens() < 0 || b.GetSpentTokens()+b.GetReturnedTokens()+b.GetHeldTokens() < 0 {
 				t.Fatalf("accepted %v", sync)
 			}

@@ -50,7 +50,7 @@ func (m *CheckRequest) fault() *FieldError {
 // is cheaper than a set.
 func (m *CheckRequest) partsFault() *FieldError {
 	parts := m.GetAlso()
-	if e := checkCount("also", len(parts), 0, MaxCheckParts); e != nil {
+	if e := checkCount("also", len(parts), MaxCheckParts); e != nil {
 		return e
 	}
 	for i, p := range parts {
@@ -80,12 +80,12 @@ func (m *CheckPart) fault() *FieldError {
 // so the limiter validates each, and answers a wrong one with REASON_INVALID in
 // its place. The error is a *FieldError.
 func (m *CheckBatchRequest) Validate() error {
-	return asError(checkCount("checks", len(m.GetChecks()), 0, MaxBatchChecks))
+	return asError(checkCount("checks", len(m.GetChecks()), MaxBatchChecks))
 }
 
 // Validate checks the number of checks alone, as that of a CheckBatchRequest does.
 func (m *CheckStreamRequest) Validate() error {
-	return asError(checkCount("checks", len(m.GetChecks()), 0, MaxBatchChecks))
+	return asError(checkCount("checks", len(m.GetChecks()), MaxBatchChecks))
 }
 
 // Validate checks the check, which has one budget. The error is a *FieldError.

@@ -1,6 +1,7 @@
 package tokenleasev1
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,10 +105,10 @@ func syncWith(change func(*SyncRequest)) *SyncRequest {
 	m := &SyncRequest{
 		Holder: validHolder(), Epoch: 7, Shard: 3, HighestHead: 900, JournalCounter: 12, WaitMs: 60_000,
 		Budgets: []*BudgetReport{
-			{Key: validKey(), Sequence: 4, GrantId: "g-3-1", SpentTokens: 5, ReturnedTokens: 2, WantTokens: 10, NeedTokens: 5, HeldTokens: 3},
+			{Key: validKey(), Sequence: 4, GrantId: "g-3-1", SpentTokens: 5, ReturnedTokens: 2, WantTokens: 10, NeedTokens: 5, HeldTokens: 3, OwedTokens: 9},
 			{Key: &BudgetKey{Account: "Acme", Operation: "report.create"}, Sequence: 4, WantTokens: 10},
 		},
-		Closes: []*GrantAccount{{GrantId: "g-3-0", SpentTokens: 15, Key: validKey(), HeldTokens: 2}},
+		Closes: []*GrantAccount{{GrantId: "g-3-0", SpentTokens: 15, Key: validKey(), HeldTokens: 2, OwedTokens: 1}},
 		Accounts: []*EpochAccount{{
 			Epoch: 6, Source: AccountSource_ACCOUNT_SOURCE_JOURNAL, JournalCounter: 8,
 			Grants: []*GrantAccount{{GrantId: "g-2-9", SpentTokens: 1, ReturnedTokens: 1}},
@@ -130,23 +131,10 @@ func manyReports(count int) *SyncRequest {
 	})
 }
 
-func applyWith(change func(*ApplyPoliciesRequest)) *ApplyPoliciesRequest {
-	m := &ApplyPoliciesRequest{
-		Policies: []*Policy{
-			policyWith(func(*Policy) {}),
-			policyWith(func(p *Policy) { p.Operation = "report.read" }),
-		},
-		AppliedBy: "ann",
-		Because:   "the new plan",
-	}
-	change(m)
-	return m
-}
-
 // validMessages has one full, valid message of every kind that is checked.
 func validMessages() []validator {
 	checks := make([]*CheckRequest, MaxBatchChecks)
-	return []validator{
+	return append([]validator{
 		validKey(),
 		&Holder{Region: strings.Repeat("r", 64), Instance: "limiter-0"},
 		policyWith(func(*Policy) {}),
@@ -177,8 +165,6 @@ func validMessages() []validator {
 		&ShowRestoreRequest{},
 		&DeclareRestoreRequest{ReplacedGeneration: 1, Nonce: "0123456789abcdef", DeclaredBy: "ann", Because: "the backup of Monday"},
 		&AttestRestoreRequest{Generation: 7, AttestedBy: "ann", Because: "all limiters were started again"},
-		applyWith(func(*ApplyPoliciesRequest) {}),
-		&ListPoliciesRequest{},
 		&VerifyRequest{},
-	}
+	}, slices.Concat(operatorMessages(), policyMessages())...)
 }

@@ -119,6 +119,7 @@ func TestValidEdges(t *testing.T) {
 		{"largest local", localWith(func(p *Policy) { p.Local.CapacityTokens, p.Local.ForNs = 1e18, 366*24*3600*1e9 })},
 		{"held at the end of its range", syncWith(func(m *SyncRequest) {
 			m.Budgets[0].SpentTokens, m.Budgets[0].ReturnedTokens, m.Budgets[0].HeldTokens = math.MaxInt64-2, 1, 1
+			m.Budgets[0].OwedTokens = math.MaxInt64 // which is not of what was issued
 		})},
 		{"no share", policyWith(func(p *Policy) { p.MaxSharePercent = 0 })},
 		{"cost zero allowed", policyWith(func(p *Policy) { p.DefaultCostTokens, p.AllowZeroCost = 0, true })},
@@ -214,14 +215,18 @@ func TestCase29Invalid(t *testing.T) {
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].WantTokens = -1 }), "budgets[0].want_tokens", "must be 0 or more, is -1"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].NeedTokens = -1 }), "budgets[0].need_tokens", "must be 0 or more, is -1"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].SpentTokens = math.MaxInt64 }), "budgets[0].returned_tokens", "must fit in 64 bits together with spent_tokens, 9223372036854775807, is 2"},
-		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId = "" }), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[0].GrantId = "" }), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0"},
 		{syncWith(func(m *SyncRequest) {
 			m.Budgets[0].GrantId, m.Budgets[0].SpentTokens, m.Budgets[0].HeldTokens = "", 0, 0
-		}), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0"},
+		}), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0"},
 		{syncWith(func(m *SyncRequest) {
 			m.Budgets[0].GrantId, m.Budgets[0].ReturnedTokens, m.Budgets[0].HeldTokens = "", 0, 0
-		}), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0"},
-		{syncWith(func(m *SyncRequest) { m.Budgets[1].HeldTokens = 1 }), "budgets[1].grant_id", "must be set where spent_tokens, returned_tokens or held_tokens is not 0"},
+		}), "budgets[0].grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[1].HeldTokens = 1 }), "budgets[1].grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[1].OwedTokens = 1 }), "budgets[1].grant_id", "must be set where spent_tokens, returned_tokens, held_tokens or owed_tokens is not 0"},
+		{syncWith(func(m *SyncRequest) { m.Budgets[0].OwedTokens = -1 }), "budgets[0].owed_tokens", "must be 0 or more, is -1"},
+		{syncWith(func(m *SyncRequest) { m.Closes[0].OwedTokens = -1 }), "closes[0].owed_tokens", "must be 0 or more, is -1"},
+		{syncWith(func(m *SyncRequest) { m.Accounts[0].Grants[0].OwedTokens = math.MinInt64 }), "accounts[0].grants[0].owed_tokens", "must be 0 or more, is -9223372036854775808"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].HeldTokens = -1 }), "budgets[0].held_tokens", "must be 0 or more, is -1"},
 		{syncWith(func(m *SyncRequest) { m.Budgets[0].HeldTokens = math.MaxInt64 - 6 }), "budgets[0].held_tokens", "must fit in 64 bits together with spent_tokens and returned_tokens, 7, is 9223372036854775801"},
 		{syncWith(func(m *SyncRequest) { m.Closes[0].HeldTokens = -1 }), "closes[0].held_tokens", "must be 0 or more, is -1"},
@@ -308,13 +313,6 @@ func TestCase29Invalid(t *testing.T) {
 		{localWith(func(p *Policy) { p.Local.RefillIntervalNs = 0 }), "local.refill_interval_ns", "must be 1 or more where refill_tokens is, is 0"},
 		{localWith(func(p *Policy) { p.Local.ForNs = 0 }), "local.for_ns", "must be 1 to 31622400000000000 (366 days), is 0"},
 		{localWith(func(p *Policy) { p.Local.ForNs = 366*24*3600*1e9 + 1 }), "local.for_ns", "must be 1 to 31622400000000000 (366 days), is 31622400000000001"},
-
-		{applyWith(func(m *ApplyPoliciesRequest) { m.Policies = nil }), "policies", "must have 1 to 50 elements, has 0"},
-		{applyWith(func(m *ApplyPoliciesRequest) { m.Policies = make([]*Policy, 51) }), "policies", "must have 1 to 50 elements, has 51"},
-		{applyWith(func(m *ApplyPoliciesRequest) { m.Policies[1].GetTokenBucket().CapacityTokens = -4 }), "policies[1].token_bucket.capacity_tokens", "must be 0 to 1000000000000000000, is -4"},
-		{applyWith(func(m *ApplyPoliciesRequest) { m.Policies[1].Operation = "report.create" }), "policies[1].operation", "must be unique, repeats that of policies[0]"},
-		{applyWith(func(m *ApplyPoliciesRequest) { m.AppliedBy = "" }), "applied_by", "must have 1 to 128 bytes, has 0"},
-		{applyWith(func(m *ApplyPoliciesRequest) { m.Because = strings.Repeat("b", 1025) }), "because", "must have 0 to 1024 bytes, has 1025"},
 
 		{&ListBudgetsRequest{Account: "\t"}, "account", "must have no control characters, has U+0009 at byte 0"},
 		{&ListBudgetsRequest{PageSize: 1001}, "page_size", "must be at most 1000, is 1001"},

@@ -45,12 +45,40 @@ const (
 	AdminListHoldersProcedure = "/tokenlease.v1.Admin/ListHolders"
 	// AdminShowHolderProcedure is the fully-qualified name of the Admin's ShowHolder RPC.
 	AdminShowHolderProcedure = "/tokenlease.v1.Admin/ShowHolder"
+	// AdminRetireHolderProcedure is the fully-qualified name of the Admin's RetireHolder RPC.
+	AdminRetireHolderProcedure = "/tokenlease.v1.Admin/RetireHolder"
+	// AdminExplainGrantProcedure is the fully-qualified name of the Admin's ExplainGrant RPC.
+	AdminExplainGrantProcedure = "/tokenlease.v1.Admin/ExplainGrant"
+	// AdminTopBudgetsProcedure is the fully-qualified name of the Admin's TopBudgets RPC.
+	AdminTopBudgetsProcedure = "/tokenlease.v1.Admin/TopBudgets"
+	// AdminListShardsProcedure is the fully-qualified name of the Admin's ListShards RPC.
+	AdminListShardsProcedure = "/tokenlease.v1.Admin/ListShards"
+	// AdminMoveShardProcedure is the fully-qualified name of the Admin's MoveShard RPC.
+	AdminMoveShardProcedure = "/tokenlease.v1.Admin/MoveShard"
+	// AdminListAuditProcedure is the fully-qualified name of the Admin's ListAudit RPC.
+	AdminListAuditProcedure = "/tokenlease.v1.Admin/ListAudit"
+	// AdminShowClusterProcedure is the fully-qualified name of the Admin's ShowCluster RPC.
+	AdminShowClusterProcedure = "/tokenlease.v1.Admin/ShowCluster"
+	// AdminWhoAmIProcedure is the fully-qualified name of the Admin's WhoAmI RPC.
+	AdminWhoAmIProcedure = "/tokenlease.v1.Admin/WhoAmI"
 	// AdminResolveGrantProcedure is the fully-qualified name of the Admin's ResolveGrant RPC.
 	AdminResolveGrantProcedure = "/tokenlease.v1.Admin/ResolveGrant"
 	// AdminApplyPoliciesProcedure is the fully-qualified name of the Admin's ApplyPolicies RPC.
 	AdminApplyPoliciesProcedure = "/tokenlease.v1.Admin/ApplyPolicies"
 	// AdminListPoliciesProcedure is the fully-qualified name of the Admin's ListPolicies RPC.
 	AdminListPoliciesProcedure = "/tokenlease.v1.Admin/ListPolicies"
+	// AdminListAccountsProcedure is the fully-qualified name of the Admin's ListAccounts RPC.
+	AdminListAccountsProcedure = "/tokenlease.v1.Admin/ListAccounts"
+	// AdminShowPolicyStatusProcedure is the fully-qualified name of the Admin's ShowPolicyStatus RPC.
+	AdminShowPolicyStatusProcedure = "/tokenlease.v1.Admin/ShowPolicyStatus"
+	// AdminListPolicyHistoryProcedure is the fully-qualified name of the Admin's ListPolicyHistory RPC.
+	AdminListPolicyHistoryProcedure = "/tokenlease.v1.Admin/ListPolicyHistory"
+	// AdminRollbackPoliciesProcedure is the fully-qualified name of the Admin's RollbackPolicies RPC.
+	AdminRollbackPoliciesProcedure = "/tokenlease.v1.Admin/RollbackPolicies"
+	// AdminDisableOperationProcedure is the fully-qualified name of the Admin's DisableOperation RPC.
+	AdminDisableOperationProcedure = "/tokenlease.v1.Admin/DisableOperation"
+	// AdminEnableOperationProcedure is the fully-qualified name of the Admin's EnableOperation RPC.
+	AdminEnableOperationProcedure = "/tokenlease.v1.Admin/EnableOperation"
 	// AdminVerifyProcedure is the fully-qualified name of the Admin's Verify RPC.
 	AdminVerifyProcedure = "/tokenlease.v1.Admin/Verify"
 	// AdminShowRestoreProcedure is the fully-qualified name of the Admin's ShowRestore RPC.
@@ -77,6 +105,31 @@ type AdminClient interface {
 	// ShowHolder tells one holder with its grants. Code not_found: it never
 	// registered.
 	ShowHolder(context.Context, *connect.Request[v1.ShowHolderRequest]) (*connect.Response[v1.ShowHolderResponse], error)
+	// RetireHolder records an operator's attestation that no process of the holder's
+	// epoch, or of an earlier one, runs or can ever resume: the epoch is fenced, and
+	// each of their grants is resolved as ResolveGrant does. A dry run tells what
+	// would be attested. Repeat it after an error: it goes on where it was. Code
+	// failed_precondition: another epoch is current, or the holder was heard a moment
+	// ago and the request does not force.
+	RetireHolder(context.Context, *connect.Request[v1.RetireHolderRequest]) (*connect.Response[v1.RetireHolderResponse], error)
+	// ExplainGrant tells everything that is known to have happened to one grant, live
+	// or ended. Code not_found: nothing is known of it any more, or it never was.
+	ExplainGrant(context.Context, *connect.Request[v1.ExplainGrantRequest]) (*connect.Response[v1.ExplainGrantResponse], error)
+	// TopBudgets tells the busiest and the most starved budgets, as the owners of the
+	// shards see them now.
+	TopBudgets(context.Context, *connect.Request[v1.TopBudgetsRequest]) (*connect.Response[v1.TopBudgetsResponse], error)
+	// ListShards tells who owns each shard.
+	ListShards(context.Context, *connect.Request[v1.ListShardsRequest]) (*connect.Response[v1.ListShardsResponse], error)
+	// MoveShard hands a shard to another broker, in order. Code failed_precondition:
+	// that broker is not live.
+	MoveShard(context.Context, *connect.Request[v1.MoveShardRequest]) (*connect.Response[v1.MoveShardResponse], error)
+	// ListAudit pages through what operators did, newest first.
+	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ShowCluster tells what a check of the cluster's health needs: brokers, clocks,
+	// the store and its quota.
+	ShowCluster(context.Context, *connect.Request[v1.ShowClusterRequest]) (*connect.Response[v1.ShowClusterResponse], error)
+	// WhoAmI tells who the caller is to this broker, and what it may do.
+	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 	// ResolveGrant records an operator's attestation that no process of the
 	// grant's epoch runs or can ever resume. What is outstanding counts as spent
 	// now, and comes back through refill alone, or as its window ends. Of slots it
@@ -85,8 +138,25 @@ type AdminClient interface {
 	// ApplyPolicies puts policies in force, all or none. A policy that is the same
 	// as the current one keeps its version.
 	ApplyPolicies(context.Context, *connect.Request[v1.ApplyPoliciesRequest]) (*connect.Response[v1.ApplyPoliciesResponse], error)
-	// ListPolicies tells the policies in force.
+	// ListPolicies tells the policies and plans in force.
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
+	// ListAccounts pages through the accounts that have a plan or policies of their
+	// own, in order.
+	ListAccounts(context.Context, *connect.Request[v1.ListAccountsRequest]) (*connect.Response[v1.ListAccountsResponse], error)
+	// ShowPolicyStatus tells how far a policy version has come: which shards and
+	// limiters have it, and which budgets still have more out than their capacity.
+	ShowPolicyStatus(context.Context, *connect.Request[v1.ShowPolicyStatusRequest]) (*connect.Response[v1.ShowPolicyStatusResponse], error)
+	// ListPolicyHistory pages through the changes of policies, newest first.
+	ListPolicyHistory(context.Context, *connect.Request[v1.ListPolicyHistoryRequest]) (*connect.Response[v1.ListPolicyHistoryResponse], error)
+	// RollbackPolicies puts in force again, as a new version, what was in force at
+	// an earlier one. Code failed_precondition: that version is not kept any more,
+	// or the policies have changed since if_version.
+	RollbackPolicies(context.Context, *connect.Request[v1.RollbackPoliciesRequest]) (*connect.Response[v1.RollbackPoliciesResponse], error)
+	// DisableOperation denies everything of one operation for every account, until
+	// EnableOperation, whatever policies are applied meanwhile. It is safe to repeat.
+	DisableOperation(context.Context, *connect.Request[v1.DisableOperationRequest]) (*connect.Response[v1.DisableOperationResponse], error)
+	// EnableOperation ends what DisableOperation began. It is safe to repeat.
+	EnableOperation(context.Context, *connect.Request[v1.EnableOperationRequest]) (*connect.Response[v1.EnableOperationResponse], error)
 	// Verify reads everything at one revision of the store and checks every
 	// invariant.
 	Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error)
@@ -154,6 +224,54 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("ShowHolder")),
 			connect.WithClientOptions(opts...),
 		),
+		retireHolder: connect.NewClient[v1.RetireHolderRequest, v1.RetireHolderResponse](
+			httpClient,
+			baseURL+AdminRetireHolderProcedure,
+			connect.WithSchema(adminMethods.ByName("RetireHolder")),
+			connect.WithClientOptions(opts...),
+		),
+		explainGrant: connect.NewClient[v1.ExplainGrantRequest, v1.ExplainGrantResponse](
+			httpClient,
+			baseURL+AdminExplainGrantProcedure,
+			connect.WithSchema(adminMethods.ByName("ExplainGrant")),
+			connect.WithClientOptions(opts...),
+		),
+		topBudgets: connect.NewClient[v1.TopBudgetsRequest, v1.TopBudgetsResponse](
+			httpClient,
+			baseURL+AdminTopBudgetsProcedure,
+			connect.WithSchema(adminMethods.ByName("TopBudgets")),
+			connect.WithClientOptions(opts...),
+		),
+		listShards: connect.NewClient[v1.ListShardsRequest, v1.ListShardsResponse](
+			httpClient,
+			baseURL+AdminListShardsProcedure,
+			connect.WithSchema(adminMethods.ByName("ListShards")),
+			connect.WithClientOptions(opts...),
+		),
+		moveShard: connect.NewClient[v1.MoveShardRequest, v1.MoveShardResponse](
+			httpClient,
+			baseURL+AdminMoveShardProcedure,
+			connect.WithSchema(adminMethods.ByName("MoveShard")),
+			connect.WithClientOptions(opts...),
+		),
+		listAudit: connect.NewClient[v1.ListAuditRequest, v1.ListAuditResponse](
+			httpClient,
+			baseURL+AdminListAuditProcedure,
+			connect.WithSchema(adminMethods.ByName("ListAudit")),
+			connect.WithClientOptions(opts...),
+		),
+		showCluster: connect.NewClient[v1.ShowClusterRequest, v1.ShowClusterResponse](
+			httpClient,
+			baseURL+AdminShowClusterProcedure,
+			connect.WithSchema(adminMethods.ByName("ShowCluster")),
+			connect.WithClientOptions(opts...),
+		),
+		whoAmI: connect.NewClient[v1.WhoAmIRequest, v1.WhoAmIResponse](
+			httpClient,
+			baseURL+AdminWhoAmIProcedure,
+			connect.WithSchema(adminMethods.ByName("WhoAmI")),
+			connect.WithClientOptions(opts...),
+		),
 		resolveGrant: connect.NewClient[v1.ResolveGrantRequest, v1.ResolveGrantResponse](
 			httpClient,
 			baseURL+AdminResolveGrantProcedure,
@@ -170,6 +288,42 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			httpClient,
 			baseURL+AdminListPoliciesProcedure,
 			connect.WithSchema(adminMethods.ByName("ListPolicies")),
+			connect.WithClientOptions(opts...),
+		),
+		listAccounts: connect.NewClient[v1.ListAccountsRequest, v1.ListAccountsResponse](
+			httpClient,
+			baseURL+AdminListAccountsProcedure,
+			connect.WithSchema(adminMethods.ByName("ListAccounts")),
+			connect.WithClientOptions(opts...),
+		),
+		showPolicyStatus: connect.NewClient[v1.ShowPolicyStatusRequest, v1.ShowPolicyStatusResponse](
+			httpClient,
+			baseURL+AdminShowPolicyStatusProcedure,
+			connect.WithSchema(adminMethods.ByName("ShowPolicyStatus")),
+			connect.WithClientOptions(opts...),
+		),
+		listPolicyHistory: connect.NewClient[v1.ListPolicyHistoryRequest, v1.ListPolicyHistoryResponse](
+			httpClient,
+			baseURL+AdminListPolicyHistoryProcedure,
+			connect.WithSchema(adminMethods.ByName("ListPolicyHistory")),
+			connect.WithClientOptions(opts...),
+		),
+		rollbackPolicies: connect.NewClient[v1.RollbackPoliciesRequest, v1.RollbackPoliciesResponse](
+			httpClient,
+			baseURL+AdminRollbackPoliciesProcedure,
+			connect.WithSchema(adminMethods.ByName("RollbackPolicies")),
+			connect.WithClientOptions(opts...),
+		),
+		disableOperation: connect.NewClient[v1.DisableOperationRequest, v1.DisableOperationResponse](
+			httpClient,
+			baseURL+AdminDisableOperationProcedure,
+			connect.WithSchema(adminMethods.ByName("DisableOperation")),
+			connect.WithClientOptions(opts...),
+		),
+		enableOperation: connect.NewClient[v1.EnableOperationRequest, v1.EnableOperationResponse](
+			httpClient,
+			baseURL+AdminEnableOperationProcedure,
+			connect.WithSchema(adminMethods.ByName("EnableOperation")),
 			connect.WithClientOptions(opts...),
 		),
 		verify: connect.NewClient[v1.VerifyRequest, v1.VerifyResponse](
@@ -201,19 +355,33 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 
 // adminClient implements AdminClient.
 type adminClient struct {
-	listBudgets    *connect.Client[v1.ListBudgetsRequest, v1.ListBudgetsResponse]
-	showBudget     *connect.Client[v1.ShowBudgetRequest, v1.ShowBudgetResponse]
-	listGrants     *connect.Client[v1.ListGrantsRequest, v1.ListGrantsResponse]
-	showGrant      *connect.Client[v1.ShowGrantRequest, v1.ShowGrantResponse]
-	listHolders    *connect.Client[v1.ListHoldersRequest, v1.ListHoldersResponse]
-	showHolder     *connect.Client[v1.ShowHolderRequest, v1.ShowHolderResponse]
-	resolveGrant   *connect.Client[v1.ResolveGrantRequest, v1.ResolveGrantResponse]
-	applyPolicies  *connect.Client[v1.ApplyPoliciesRequest, v1.ApplyPoliciesResponse]
-	listPolicies   *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
-	verify         *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
-	showRestore    *connect.Client[v1.ShowRestoreRequest, v1.ShowRestoreResponse]
-	declareRestore *connect.Client[v1.DeclareRestoreRequest, v1.DeclareRestoreResponse]
-	attestRestore  *connect.Client[v1.AttestRestoreRequest, v1.AttestRestoreResponse]
+	listBudgets       *connect.Client[v1.ListBudgetsRequest, v1.ListBudgetsResponse]
+	showBudget        *connect.Client[v1.ShowBudgetRequest, v1.ShowBudgetResponse]
+	listGrants        *connect.Client[v1.ListGrantsRequest, v1.ListGrantsResponse]
+	showGrant         *connect.Client[v1.ShowGrantRequest, v1.ShowGrantResponse]
+	listHolders       *connect.Client[v1.ListHoldersRequest, v1.ListHoldersResponse]
+	showHolder        *connect.Client[v1.ShowHolderRequest, v1.ShowHolderResponse]
+	retireHolder      *connect.Client[v1.RetireHolderRequest, v1.RetireHolderResponse]
+	explainGrant      *connect.Client[v1.ExplainGrantRequest, v1.ExplainGrantResponse]
+	topBudgets        *connect.Client[v1.TopBudgetsRequest, v1.TopBudgetsResponse]
+	listShards        *connect.Client[v1.ListShardsRequest, v1.ListShardsResponse]
+	moveShard         *connect.Client[v1.MoveShardRequest, v1.MoveShardResponse]
+	listAudit         *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	showCluster       *connect.Client[v1.ShowClusterRequest, v1.ShowClusterResponse]
+	whoAmI            *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
+	resolveGrant      *connect.Client[v1.ResolveGrantRequest, v1.ResolveGrantResponse]
+	applyPolicies     *connect.Client[v1.ApplyPoliciesRequest, v1.ApplyPoliciesResponse]
+	listPolicies      *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
+	listAccounts      *connect.Client[v1.ListAccountsRequest, v1.ListAccountsResponse]
+	showPolicyStatus  *connect.Client[v1.ShowPolicyStatusRequest, v1.ShowPolicyStatusResponse]
+	listPolicyHistory *connect.Client[v1.ListPolicyHistoryRequest, v1.ListPolicyHistoryResponse]
+	rollbackPolicies  *connect.Client[v1.RollbackPoliciesRequest, v1.RollbackPoliciesResponse]
+	disableOperation  *connect.Client[v1.DisableOperationRequest, v1.DisableOperationResponse]
+	enableOperation   *connect.Client[v1.EnableOperationRequest, v1.EnableOperationResponse]
+	verify            *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
+	showRestore       *connect.Client[v1.ShowRestoreRequest, v1.ShowRestoreResponse]
+	declareRestore    *connect.Client[v1.DeclareRestoreRequest, v1.DeclareRestoreResponse]
+	attestRestore     *connect.Client[v1.AttestRestoreRequest, v1.AttestRestoreResponse]
 }
 
 // ListBudgets calls tokenlease.v1.Admin.ListBudgets.
@@ -246,6 +414,46 @@ func (c *adminClient) ShowHolder(ctx context.Context, req *connect.Request[v1.Sh
 	return c.showHolder.CallUnary(ctx, req)
 }
 
+// RetireHolder calls tokenlease.v1.Admin.RetireHolder.
+func (c *adminClient) RetireHolder(ctx context.Context, req *connect.Request[v1.RetireHolderRequest]) (*connect.Response[v1.RetireHolderResponse], error) {
+	return c.retireHolder.CallUnary(ctx, req)
+}
+
+// ExplainGrant calls tokenlease.v1.Admin.ExplainGrant.
+func (c *adminClient) ExplainGrant(ctx context.Context, req *connect.Request[v1.ExplainGrantRequest]) (*connect.Response[v1.ExplainGrantResponse], error) {
+	return c.explainGrant.CallUnary(ctx, req)
+}
+
+// TopBudgets calls tokenlease.v1.Admin.TopBudgets.
+func (c *adminClient) TopBudgets(ctx context.Context, req *connect.Request[v1.TopBudgetsRequest]) (*connect.Response[v1.TopBudgetsResponse], error) {
+	return c.topBudgets.CallUnary(ctx, req)
+}
+
+// ListShards calls tokenlease.v1.Admin.ListShards.
+func (c *adminClient) ListShards(ctx context.Context, req *connect.Request[v1.ListShardsRequest]) (*connect.Response[v1.ListShardsResponse], error) {
+	return c.listShards.CallUnary(ctx, req)
+}
+
+// MoveShard calls tokenlease.v1.Admin.MoveShard.
+func (c *adminClient) MoveShard(ctx context.Context, req *connect.Request[v1.MoveShardRequest]) (*connect.Response[v1.MoveShardResponse], error) {
+	return c.moveShard.CallUnary(ctx, req)
+}
+
+// ListAudit calls tokenlease.v1.Admin.ListAudit.
+func (c *adminClient) ListAudit(ctx context.Context, req *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
+	return c.listAudit.CallUnary(ctx, req)
+}
+
+// ShowCluster calls tokenlease.v1.Admin.ShowCluster.
+func (c *adminClient) ShowCluster(ctx context.Context, req *connect.Request[v1.ShowClusterRequest]) (*connect.Response[v1.ShowClusterResponse], error) {
+	return c.showCluster.CallUnary(ctx, req)
+}
+
+// WhoAmI calls tokenlease.v1.Admin.WhoAmI.
+func (c *adminClient) WhoAmI(ctx context.Context, req *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {
+	return c.whoAmI.CallUnary(ctx, req)
+}
+
 // ResolveGrant calls tokenlease.v1.Admin.ResolveGrant.
 func (c *adminClient) ResolveGrant(ctx context.Context, req *connect.Request[v1.ResolveGrantRequest]) (*connect.Response[v1.ResolveGrantResponse], error) {
 	return c.resolveGrant.CallUnary(ctx, req)
@@ -259,6 +467,36 @@ func (c *adminClient) ApplyPolicies(ctx context.Context, req *connect.Request[v1
 // ListPolicies calls tokenlease.v1.Admin.ListPolicies.
 func (c *adminClient) ListPolicies(ctx context.Context, req *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error) {
 	return c.listPolicies.CallUnary(ctx, req)
+}
+
+// ListAccounts calls tokenlease.v1.Admin.ListAccounts.
+func (c *adminClient) ListAccounts(ctx context.Context, req *connect.Request[v1.ListAccountsRequest]) (*connect.Response[v1.ListAccountsResponse], error) {
+	return c.listAccounts.CallUnary(ctx, req)
+}
+
+// ShowPolicyStatus calls tokenlease.v1.Admin.ShowPolicyStatus.
+func (c *adminClient) ShowPolicyStatus(ctx context.Context, req *connect.Request[v1.ShowPolicyStatusRequest]) (*connect.Response[v1.ShowPolicyStatusResponse], error) {
+	return c.showPolicyStatus.CallUnary(ctx, req)
+}
+
+// ListPolicyHistory calls tokenlease.v1.Admin.ListPolicyHistory.
+func (c *adminClient) ListPolicyHistory(ctx context.Context, req *connect.Request[v1.ListPolicyHistoryRequest]) (*connect.Response[v1.ListPolicyHistoryResponse], error) {
+	return c.listPolicyHistory.CallUnary(ctx, req)
+}
+
+// RollbackPolicies calls tokenlease.v1.Admin.RollbackPolicies.
+func (c *adminClient) RollbackPolicies(ctx context.Context, req *connect.Request[v1.RollbackPoliciesRequest]) (*connect.Response[v1.RollbackPoliciesResponse], error) {
+	return c.rollbackPolicies.CallUnary(ctx, req)
+}
+
+// DisableOperation calls tokenlease.v1.Admin.DisableOperation.
+func (c *adminClient) DisableOperation(ctx context.Context, req *connect.Request[v1.DisableOperationRequest]) (*connect.Response[v1.DisableOperationResponse], error) {
+	return c.disableOperation.CallUnary(ctx, req)
+}
+
+// EnableOperation calls tokenlease.v1.Admin.EnableOperation.
+func (c *adminClient) EnableOperation(ctx context.Context, req *connect.Request[v1.EnableOperationRequest]) (*connect.Response[v1.EnableOperationResponse], error) {
+	return c.enableOperation.CallUnary(ctx, req)
 }
 
 // Verify calls tokenlease.v1.Admin.Verify.
@@ -297,6 +535,31 @@ type AdminHandler interface {
 	// ShowHolder tells one holder with its grants. Code not_found: it never
 	// registered.
 	ShowHolder(context.Context, *connect.Request[v1.ShowHolderRequest]) (*connect.Response[v1.ShowHolderResponse], error)
+	// RetireHolder records an operator's attestation that no process of the holder's
+	// epoch, or of an earlier one, runs or can ever resume: the epoch is fenced, and
+	// each of their grants is resolved as ResolveGrant does. A dry run tells what
+	// would be attested. Repeat it after an error: it goes on where it was. Code
+	// failed_precondition: another epoch is current, or the holder was heard a moment
+	// ago and the request does not force.
+	RetireHolder(context.Context, *connect.Request[v1.RetireHolderRequest]) (*connect.Response[v1.RetireHolderResponse], error)
+	// ExplainGrant tells everything that is known to have happened to one grant, live
+	// or ended. Code not_found: nothing is known of it any more, or it never was.
+	ExplainGrant(context.Context, *connect.Request[v1.ExplainGrantRequest]) (*connect.Response[v1.ExplainGrantResponse], error)
+	// TopBudgets tells the busiest and the most starved budgets, as the owners of the
+	// shards see them now.
+	TopBudgets(context.Context, *connect.Request[v1.TopBudgetsRequest]) (*connect.Response[v1.TopBudgetsResponse], error)
+	// ListShards tells who owns each shard.
+	ListShards(context.Context, *connect.Request[v1.ListShardsRequest]) (*connect.Response[v1.ListShardsResponse], error)
+	// MoveShard hands a shard to another broker, in order. Code failed_precondition:
+	// that broker is not live.
+	MoveShard(context.Context, *connect.Request[v1.MoveShardRequest]) (*connect.Response[v1.MoveShardResponse], error)
+	// ListAudit pages through what operators did, newest first.
+	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ShowCluster tells what a check of the cluster's health needs: brokers, clocks,
+	// the store and its quota.
+	ShowCluster(context.Context, *connect.Request[v1.ShowClusterRequest]) (*connect.Response[v1.ShowClusterResponse], error)
+	// WhoAmI tells who the caller is to this broker, and what it may do.
+	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 	// ResolveGrant records an operator's attestation that no process of the
 	// grant's epoch runs or can ever resume. What is outstanding counts as spent
 	// now, and comes back through refill alone, or as its window ends. Of slots it
@@ -305,8 +568,25 @@ type AdminHandler interface {
 	// ApplyPolicies puts policies in force, all or none. A policy that is the same
 	// as the current one keeps its version.
 	ApplyPolicies(context.Context, *connect.Request[v1.ApplyPoliciesRequest]) (*connect.Response[v1.ApplyPoliciesResponse], error)
-	// ListPolicies tells the policies in force.
+	// ListPolicies tells the policies and plans in force.
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
+	// ListAccounts pages through the accounts that have a plan or policies of their
+	// own, in order.
+	ListAccounts(context.Context, *connect.Request[v1.ListAccountsRequest]) (*connect.Response[v1.ListAccountsResponse], error)
+	// ShowPolicyStatus tells how far a policy version has come: which shards and
+	// limiters have it, and which budgets still have more out than their capacity.
+	ShowPolicyStatus(context.Context, *connect.Request[v1.ShowPolicyStatusRequest]) (*connect.Response[v1.ShowPolicyStatusResponse], error)
+	// ListPolicyHistory pages through the changes of policies, newest first.
+	ListPolicyHistory(context.Context, *connect.Request[v1.ListPolicyHistoryRequest]) (*connect.Response[v1.ListPolicyHistoryResponse], error)
+	// RollbackPolicies puts in force again, as a new version, what was in force at
+	// an earlier one. Code failed_precondition: that version is not kept any more,
+	// or the policies have changed since if_version.
+	RollbackPolicies(context.Context, *connect.Request[v1.RollbackPoliciesRequest]) (*connect.Response[v1.RollbackPoliciesResponse], error)
+	// DisableOperation denies everything of one operation for every account, until
+	// EnableOperation, whatever policies are applied meanwhile. It is safe to repeat.
+	DisableOperation(context.Context, *connect.Request[v1.DisableOperationRequest]) (*connect.Response[v1.DisableOperationResponse], error)
+	// EnableOperation ends what DisableOperation began. It is safe to repeat.
+	EnableOperation(context.Context, *connect.Request[v1.EnableOperationRequest]) (*connect.Response[v1.EnableOperationResponse], error)
 	// Verify reads everything at one revision of the store and checks every
 	// invariant.
 	Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error)
@@ -370,6 +650,54 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("ShowHolder")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminRetireHolderHandler := connect.NewUnaryHandler(
+		AdminRetireHolderProcedure,
+		svc.RetireHolder,
+		connect.WithSchema(adminMethods.ByName("RetireHolder")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminExplainGrantHandler := connect.NewUnaryHandler(
+		AdminExplainGrantProcedure,
+		svc.ExplainGrant,
+		connect.WithSchema(adminMethods.ByName("ExplainGrant")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminTopBudgetsHandler := connect.NewUnaryHandler(
+		AdminTopBudgetsProcedure,
+		svc.TopBudgets,
+		connect.WithSchema(adminMethods.ByName("TopBudgets")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminListShardsHandler := connect.NewUnaryHandler(
+		AdminListShardsProcedure,
+		svc.ListShards,
+		connect.WithSchema(adminMethods.ByName("ListShards")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminMoveShardHandler := connect.NewUnaryHandler(
+		AdminMoveShardProcedure,
+		svc.MoveShard,
+		connect.WithSchema(adminMethods.ByName("MoveShard")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminListAuditHandler := connect.NewUnaryHandler(
+		AdminListAuditProcedure,
+		svc.ListAudit,
+		connect.WithSchema(adminMethods.ByName("ListAudit")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminShowClusterHandler := connect.NewUnaryHandler(
+		AdminShowClusterProcedure,
+		svc.ShowCluster,
+		connect.WithSchema(adminMethods.ByName("ShowCluster")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminWhoAmIHandler := connect.NewUnaryHandler(
+		AdminWhoAmIProcedure,
+		svc.WhoAmI,
+		connect.WithSchema(adminMethods.ByName("WhoAmI")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminResolveGrantHandler := connect.NewUnaryHandler(
 		AdminResolveGrantProcedure,
 		svc.ResolveGrant,
@@ -386,6 +714,42 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		AdminListPoliciesProcedure,
 		svc.ListPolicies,
 		connect.WithSchema(adminMethods.ByName("ListPolicies")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminListAccountsHandler := connect.NewUnaryHandler(
+		AdminListAccountsProcedure,
+		svc.ListAccounts,
+		connect.WithSchema(adminMethods.ByName("ListAccounts")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminShowPolicyStatusHandler := connect.NewUnaryHandler(
+		AdminShowPolicyStatusProcedure,
+		svc.ShowPolicyStatus,
+		connect.WithSchema(adminMethods.ByName("ShowPolicyStatus")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminListPolicyHistoryHandler := connect.NewUnaryHandler(
+		AdminListPolicyHistoryProcedure,
+		svc.ListPolicyHistory,
+		connect.WithSchema(adminMethods.ByName("ListPolicyHistory")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminRollbackPoliciesHandler := connect.NewUnaryHandler(
+		AdminRollbackPoliciesProcedure,
+		svc.RollbackPolicies,
+		connect.WithSchema(adminMethods.ByName("RollbackPolicies")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminDisableOperationHandler := connect.NewUnaryHandler(
+		AdminDisableOperationProcedure,
+		svc.DisableOperation,
+		connect.WithSchema(adminMethods.ByName("DisableOperation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminEnableOperationHandler := connect.NewUnaryHandler(
+		AdminEnableOperationProcedure,
+		svc.EnableOperation,
+		connect.WithSchema(adminMethods.ByName("EnableOperation")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminVerifyHandler := connect.NewUnaryHandler(
@@ -426,12 +790,40 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminListHoldersHandler.ServeHTTP(w, r)
 		case AdminShowHolderProcedure:
 			adminShowHolderHandler.ServeHTTP(w, r)
+		case AdminRetireHolderProcedure:
+			adminRetireHolderHandler.ServeHTTP(w, r)
+		case AdminExplainGrantProcedure:
+			adminExplainGrantHandler.ServeHTTP(w, r)
+		case AdminTopBudgetsProcedure:
+			adminTopBudgetsHandler.ServeHTTP(w, r)
+		case AdminListShardsProcedure:
+			adminListShardsHandler.ServeHTTP(w, r)
+		case AdminMoveShardProcedure:
+			adminMoveShardHandler.ServeHTTP(w, r)
+		case AdminListAuditProcedure:
+			adminListAuditHandler.ServeHTTP(w, r)
+		case AdminShowClusterProcedure:
+			adminShowClusterHandler.ServeHTTP(w, r)
+		case AdminWhoAmIProcedure:
+			adminWhoAmIHandler.ServeHTTP(w, r)
 		case AdminResolveGrantProcedure:
 			adminResolveGrantHandler.ServeHTTP(w, r)
 		case AdminApplyPoliciesProcedure:
 			adminApplyPoliciesHandler.ServeHTTP(w, r)
 		case AdminListPoliciesProcedure:
 			adminListPoliciesHandler.ServeHTTP(w, r)
+		case AdminListAccountsProcedure:
+			adminListAccountsHandler.ServeHTTP(w, r)
+		case AdminShowPolicyStatusProcedure:
+			adminShowPolicyStatusHandler.ServeHTTP(w, r)
+		case AdminListPolicyHistoryProcedure:
+			adminListPolicyHistoryHandler.ServeHTTP(w, r)
+		case AdminRollbackPoliciesProcedure:
+			adminRollbackPoliciesHandler.ServeHTTP(w, r)
+		case AdminDisableOperationProcedure:
+			adminDisableOperationHandler.ServeHTTP(w, r)
+		case AdminEnableOperationProcedure:
+			adminEnableOperationHandler.ServeHTTP(w, r)
 		case AdminVerifyProcedure:
 			adminVerifyHandler.ServeHTTP(w, r)
 		case AdminShowRestoreProcedure:
@@ -473,6 +865,38 @@ func (UnimplementedAdminHandler) ShowHolder(context.Context, *connect.Request[v1
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ShowHolder is not implemented"))
 }
 
+func (UnimplementedAdminHandler) RetireHolder(context.Context, *connect.Request[v1.RetireHolderRequest]) (*connect.Response[v1.RetireHolderResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.RetireHolder is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ExplainGrant(context.Context, *connect.Request[v1.ExplainGrantRequest]) (*connect.Response[v1.ExplainGrantResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ExplainGrant is not implemented"))
+}
+
+func (UnimplementedAdminHandler) TopBudgets(context.Context, *connect.Request[v1.TopBudgetsRequest]) (*connect.Response[v1.TopBudgetsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.TopBudgets is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ListShards(context.Context, *connect.Request[v1.ListShardsRequest]) (*connect.Response[v1.ListShardsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ListShards is not implemented"))
+}
+
+func (UnimplementedAdminHandler) MoveShard(context.Context, *connect.Request[v1.MoveShardRequest]) (*connect.Response[v1.MoveShardResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.MoveShard is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ListAudit is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ShowCluster(context.Context, *connect.Request[v1.ShowClusterRequest]) (*connect.Response[v1.ShowClusterResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ShowCluster is not implemented"))
+}
+
+func (UnimplementedAdminHandler) WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.WhoAmI is not implemented"))
+}
+
 func (UnimplementedAdminHandler) ResolveGrant(context.Context, *connect.Request[v1.ResolveGrantRequest]) (*connect.Response[v1.ResolveGrantResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ResolveGrant is not implemented"))
 }
@@ -483,6 +907,30 @@ func (UnimplementedAdminHandler) ApplyPolicies(context.Context, *connect.Request
 
 func (UnimplementedAdminHandler) ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ListPolicies is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ListAccounts(context.Context, *connect.Request[v1.ListAccountsRequest]) (*connect.Response[v1.ListAccountsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ListAccounts is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ShowPolicyStatus(context.Context, *connect.Request[v1.ShowPolicyStatusRequest]) (*connect.Response[v1.ShowPolicyStatusResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ShowPolicyStatus is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ListPolicyHistory(context.Context, *connect.Request[v1.ListPolicyHistoryRequest]) (*connect.Response[v1.ListPolicyHistoryResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.ListPolicyHistory is not implemented"))
+}
+
+func (UnimplementedAdminHandler) RollbackPolicies(context.Context, *connect.Request[v1.RollbackPoliciesRequest]) (*connect.Response[v1.RollbackPoliciesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.RollbackPolicies is not implemented"))
+}
+
+func (UnimplementedAdminHandler) DisableOperation(context.Context, *connect.Request[v1.DisableOperationRequest]) (*connect.Response[v1.DisableOperationResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.DisableOperation is not implemented"))
+}
+
+func (UnimplementedAdminHandler) EnableOperation(context.Context, *connect.Request[v1.EnableOperationRequest]) (*connect.Response[v1.EnableOperationResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("tokenlease.v1.Admin.EnableOperation is not implemented"))
 }
 
 func (UnimplementedAdminHandler) Verify(context.Context, *connect.Request[v1.VerifyRequest]) (*connect.Response[v1.VerifyResponse], error) {
