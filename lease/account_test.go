@@ -163,11 +163,11 @@ func TestAboveIssuedErrorTellsWhatWasReportedAndKnown(t *testing.T) {
 	l := newLedger(worked())
 	if err := errors.Join(
 		l.Open(0, grantID(1), eu, 1, 15),
-		l.Account(0, grantID(1), 12, 0),
+		l.Account(0, grantID(1), 12, 0, 0),
 	); err != nil {
 		t.Fatal(err)
 	}
-	err := l.Account(0, grantID(1), 3, 8)
+	err := l.Account(0, grantID(1), 3, 8, 0)
 	var above *lease.AboveIssuedError
 	if !errors.As(err, &above) {
 		t.Fatalf("error %v", err)

@@ -32,7 +32,7 @@ func BenchmarkAccount(b *testing.B) {
 	l := busy(b)
 	b.ReportAllocs()
 	for now := lease.Time(1); b.Loop(); now++ {
-		if err := l.Account(now, grantID(2), int64(now), 0); err != nil {
+		if err := l.Account(now, grantID(2), int64(now), 0, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -33,6 +33,9 @@ func (l *Ledger) Check() error {
 	case l.Used < 0 || l.Began < 0:
 		return fmt.Errorf("%v: used %d since %d", l, l.Used, l.Began)
 	}
+	if err := l.checkDebt(); err != nil {
+		return fmt.Errorf("%v: %w", l, err)
+	}
 	if err := l.checkCounted(reserved); err != nil {
 		return fmt.Errorf("%v: %w", l, err)
 	}
@@ -43,6 +46,19 @@ func (l *Ledger) Check() error {
 		return fmt.Errorf("%v: cut of %d for %v", l, l.Cut, l.CutFor)
 	case l.Remainder > 0 && l.room() == 0:
 		return fmt.Errorf("%v: a fraction is banked without room for it", l)
+	}
+	return nil
+}
+
+// checkDebt checks that nothing is available while anything is owed.
+func (l *Ledger) checkDebt() error {
+	switch {
+	case l.Debt < 0 || l.Debt > MaxCapacity:
+		return fmt.Errorf("a debt of %d is out of range", l.Debt)
+	case l.Debt > 0 && l.Available > 0:
+		return fmt.Errorf("%d are available while %d are owed", l.Available, l.Debt)
+	case l.Debt > 0 && l.Rule.Kind == Concurrency:
+		return fmt.Errorf("%d slots are owed", l.Debt)
 	}
 	return nil
 }
@@ -115,8 +131,8 @@ func (l *Ledger) checkGrants() error {
 
 // CheckStep says which rule a transition from before, which has passed Check, to
 // after has broken: counters and time only grow, a policy version does not go
-// back or change its terms, a bucket's credit rises by refill alone, and what counts
-// in a window goes on to do so. A step may be of several transitions at one time of
+// back or change its terms, a bucket's credit rises by refill alone, what counts in a
+// window goes on to do so, and a debt falls by what pays it alone. A step may be of several transitions at one time of
 // the ledger, as in one commit.
 func CheckStep(before, after *Ledger) error {
 	if err := after.Check(); err != nil {
@@ -138,7 +154,7 @@ func CheckStep(before, after *Ledger) error {
 			continue
 		}
 		if is.Holder != was.Holder || is.Epoch != was.Epoch || is.Opened != was.Opened ||
-			is.Issued < was.Issued || is.Spent < was.Spent || is.Returned < was.Returned || is.Sequence < was.Sequence || was.Kept && !is.Kept {
+			is.Issued < was.Issued || is.Spent < was.Spent || is.Returned < was.Returned || is.Owed < was.Owed || is.Sequence < was.Sequence || was.Kept && !is.Kept {
 			return fmt.Errorf("%v: grant %v went back from %+v to %+v", after, was.ID, was, *is)
 		}
 	}
@@ -172,9 +188,9 @@ func checkShares(before, after *Ledger) error {
 }
 
 // checkCredit checks that what is available and out, with what the grants of
-// after have settled since before, has risen by no more than what refill earned,
-// to the fraction of a token. (Without the settled part, credit minted along
-// with a settlement would not show.)
+// after have settled since before and what was paid, has risen by no more than what
+// refill earned, to the fraction of a token. (Without the settled part, credit minted
+// along with a settlement would not show.)
 func checkCredit(before, after *Ledger) error {
 	if before.Rule.Kind != after.Rule.Kind || after.Rule.Kind != TokenBucket {
 		return checkStillCounted(before, after)
@@ -187,9 +203,13 @@ func checkCredit(before, after *Ledger) error {
 		}
 		has = plus(has, is.Outstanding()+settled)
 	}
+	has = plus(has, paidSince(before, after))
 	earned, fraction := before.Rule.Refill.accrue(after.Updated.Sub(before.Updated), before.Remainder)
-	if room := before.room(); earned >= room {
-		earned, fraction = room, 0
+	switch room := before.room(); {
+	case room == 0:
+		earned, fraction = 0, 0
+	case earned >= plus(room, before.Debt):
+		earned, fraction = room+before.Debt, 0
 	}
 	if before.Rule.Refill.Interval != after.Rule.Refill.Interval {
 		fraction = before.Rule.Refill.rescale(fraction, after.Rule.Refill.Interval)
@@ -199,6 +219,20 @@ func checkCredit(before, after *Ledger) error {
 			after, has-had, after.Remainder, earned, fraction, before)
 	}
 	return nil
+}
+
+// paidSince is by how much the debt has fallen since before, with what the grants of after
+// have come to owe; less where grants that have ended came to owe something.
+func paidSince(before, after *Ledger) int64 {
+	debt := before.Debt
+	for _, is := range after.Grants {
+		owed := is.Owed
+		if was := before.Grant(is.ID); was != nil {
+			owed -= was.Owed
+		}
+		debt = plus(debt, owed)
+	}
+	return max(0, min(debt, MaxCapacity)-after.Debt)
 }
 
 // checkStillCounted checks, where a kind other than a bucket is before or after,
@@ -251,6 +285,9 @@ func checkConverted(before, after *Ledger, issued, settled int64) error {
 // checkRolling checks a rolling window. Under another version, what still counted does
 // so for as much longer as the window is, but for no more than a whole one.
 func checkRolling(before, after *Ledger, settled int64) error {
+	if err := checkPaid(before, after, settled); err != nil {
+		return err
+	}
 	longer, latest := after.Rule.Window-before.Rule.Window, after.Updated.Add(after.Rule.Window)
 	for _, r := range before.Recovering {
 		until := r.At
@@ -274,11 +311,25 @@ func checkRolling(before, after *Ledger, settled int64) error {
 	return nil
 }
 
-// checkPeriod checks a fixed window. What is settled counts in the period that after
-// is in, since a window is told of its period before anything else. Another period,
+// checkPaid checks that a rolling window has paid with no more than it had: what was
+// paid counts as spent, and any window has its capacity once.
+func checkPaid(before, after *Ledger, settled int64) error {
+	paid, elapsed := paidSince(before, after), after.Updated.Sub(before.Updated)
+	windows := int64(elapsed/min(before.Rule.Window, after.Rule.Window)) + 1
+	switch capacity := max(before.Rule.Capacity, after.Rule.Capacity); {
+	case paid == 0:
+	case elapsed == 0 && before.Rule.Version == after.Rule.Version && after.Counted() < plus(before.Counted(), plus(settled, paid)),
+		capacity == 0, (paid-1)/capacity >= windows:
+		return fmt.Errorf("%v: %d were paid and %d settled, %d count where %d did, from %v", after, paid, settled, after.Counted(), before.Counted(), before)
+	}
+	return nil
+}
+
+// checkPeriod checks a fixed window. What is settled or paid counts in the period that
+// after is in, since a window is told of its period before anything else. Another period,
 // or other bounds of it, may have begun within the step, before they were installed.
 func checkPeriod(before, after *Ledger, settled int64) error {
-	used := plus(before.Used, settled)
+	used := plus(before.Used, plus(settled, paidSince(before, after)))
 	if after.Began != before.Began || after.Rule.Period != before.Rule.Period || after.Rule.Zone != before.Rule.Zone {
 		used = settled
 	}

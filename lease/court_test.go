@@ -21,6 +21,7 @@ type court struct {
 	since  int // how many spends there were when the rule's kind, its period or a longer window came
 	now    int64
 	level  *big.Rat // of an ideal bucket, see judge
+	paying *big.Rat // the same of one that is debited with what is owed, when it is charged
 	work   map[lease.GrantID]int64
 }
 
@@ -28,13 +29,14 @@ type court struct {
 type spending struct{ at, tokens, period int64 }
 
 func newCourt(rule lease.Rule) *court {
-	return &court{rule: rule, limit: rule.Capacity, level: whole(rule.Capacity), work: map[lease.GrantID]int64{}}
+	return &court{rule: rule, limit: rule.Capacity, level: whole(rule.Capacity), paying: whole(rule.Capacity), work: map[lease.GrantID]int64{}}
 }
 
 // admit is a spend that a holder allows itself.
 func (c *court) admit(now, tokens, period int64) error {
 	c.refill(now)
 	c.level.Sub(c.level, whole(tokens))
+	c.charge(now, tokens)
 	c.spends = append(c.spends, spending{now, tokens, period})
 	switch c.rule.Kind {
 	case lease.TokenBucket:
@@ -54,6 +56,12 @@ func (c *court) admit(now, tokens, period int64) error {
 	return nil
 }
 
+// charge debits what was used beyond reservations, now that the ledger knows of it.
+func (c *court) charge(now, tokens int64) {
+	c.refill(now)
+	c.paying.Sub(c.paying, whole(tokens))
+}
+
 func (c *court) sum(counts func(spending) bool) (tokens int64) {
 	for _, s := range c.spends[c.since:] {
 		if counts(s) {
@@ -66,10 +74,12 @@ func (c *court) sum(counts func(spending) bool) (tokens int64) {
 // refill brings the ideal bucket to now. While it has more than the capacity, which
 // was lowered, there is no room.
 func (c *court) refill(now int64) {
-	full := whole(c.rule.Capacity)
-	if c.rule.Kind == lease.TokenBucket && c.level.Cmp(full) < 0 {
-		if c.level.Add(c.level, earned(c.rule.Refill, now-c.now)); c.level.Cmp(full) > 0 {
-			c.level = full
+	for _, level := range []*big.Rat{c.level, c.paying} {
+		full := whole(c.rule.Capacity)
+		if c.rule.Kind == lease.TokenBucket && level.Cmp(full) < 0 {
+			if level.Add(level, earned(c.rule.Refill, now-c.now)); level.Cmp(full) > 0 {
+				level.Set(full)
+			}
 		}
 	}
 	c.now = now
@@ -97,16 +107,22 @@ func (c *court) install(now int64, l *lease.Ledger) {
 	}
 	if rule.Kind != c.rule.Kind {
 		c.level = whole(max(rule.Capacity, l.Reserved()))
+		c.paying.Sub(c.level, whole(l.Debt))
 	}
 	c.rule, c.limit = rule, max(c.limit, rule.Capacity)
 }
 
 // look lowers the limit to the capacity once all that was out and counted is within
-// it, and holds slots that are in use against the ledger: they are out. Where a grant
+// it. What a bucket lacks for what was spent and charged is owed yet. And it holds slots
+// that are in use against the ledger: they are out. Where a grant
 // was ended under another kind, its work holds no slot any more.
-func (c *court) look(l *lease.Ledger) error {
+func (c *court) look(now int64, l *lease.Ledger) error {
+	c.refill(now)
 	if l.Reserved()+l.Counted() <= c.rule.Capacity {
 		c.limit = c.rule.Capacity
+	}
+	if lacks := whole(l.Debt); c.rule.Kind == lease.TokenBucket && lacks.Add(lacks, c.paying).Sign() < 0 {
+		return fmt.Errorf("a debt was not paid: %d are owed where %v were admitted in advance", l.Debt, c.paying.FloatString(6))
 	}
 	for id, n := range c.work {
 		g := l.Grant(id)

@@ -11,12 +11,12 @@ import (
 // admit 15. So the ledger keeps what was cut, until it is made up for.
 //
 // What a bucket lacks to be full does not depend on its capacity: it rises by
-// what is spent and falls by what is refilled. It is capacity - available -
-// reserved, plus Cut.
+// what is spent and what is owed, and falls by what is refilled. It is capacity -
+// available - reserved + debt, plus Cut.
 
 // lack is what the ledger lacks to be full under its own rule; negative while
 // more than the capacity is out.
-func (l *Ledger) lack() int64 { return l.Rule.Capacity - l.Available - l.Reserved() }
+func (l *Ledger) lack() int64 { return l.Rule.Capacity - l.Available - l.Reserved() + l.Debt }
 
 // makeUp counts time in which the budget was full, and would have gone on
 // refilling had its capacity not been cut. It counts whole stretches, so the cut

@@ -7,7 +7,9 @@
 // available to hand out and the grants that are out. A [Grant] is credit held by
 // one epoch of one holder. Its counters issued, spent and returned only ever
 // grow; outstanding = issued - spent - returned is what its holder may still
-// spend. The sum of outstanding over the grants of a budget is reserved.
+// spend. The sum of outstanding over the grants of a budget is reserved. A fourth
+// counter, owed, is what its holder has used beyond its reservations, under a policy
+// that allows it; what is not paid of that is the budget's debt.
 //
 // # Units
 //
@@ -21,6 +23,7 @@
 // For every ledger, after every transition (see [Ledger.Check]):
 //
 //	available = 0  or  available + reserved + counted <= capacity
+//	debt >= 0, and debt = 0  or  available = 0
 //
 // where counted are the spent tokens that a window still counts: none in a bucket.
 // In a bucket, the fraction of a token is 0 unless there is room for one more. For
@@ -77,13 +80,30 @@
 // a crash the slots that were drawn stay reserved until it is attested that their
 // work has ended. Work that another kind of rule has admitted holds no slot.
 //
+// # Why debt makes nothing more admissible
+//
+// What is owed was used without credit, so none of the above holds for it: a policy
+// that is postpaid is not strict. For all the rest it holds as it stands. Debt enters
+// no sum of the above; while there is any, nothing is granted; and it is paid only by
+// destroying tokens that are available or would be, at the time at which they are: of
+// a window they count as spent then, and a bucket's refill is lost. Each argument
+// allows that any available token is granted and spent at any time, and so it allows
+// that.
+//
+// It is paid exactly. In a bucket refill pays before it fills, while there is room;
+// in a rolling window each token pays at the time at which it leaves; in a fixed
+// window each period pays once, whether the ledger was told of it or not. Nothing is
+// lost beyond what is owed. It is charged once, whatever becomes of its messages, since
+// its counter is cumulative and merges by max; a grant that has ended owes nothing more.
+//
 // # Changes of policy
 //
 // Between numbers of one kind, what is out and what counts is kept. What a higher
 // limit of a window or of slots leaves is available at once, since what was spent is
 // remembered exactly; a bucket remembers it as room, which only refill may fill. A
 // rule of another kind starts as if all that is not out had just been spent; slots,
-// which are not spent, start free but for what is out.
+// which are not spent, start free but for what is out. A debt stays, but slots are not
+// owed: under them it is dropped.
 //
 // # After a restore
 //
@@ -96,7 +116,7 @@
 // spent ([NewSpent]). So available + U <= B at every moment, and only refill after
 // the attestation raises it: the bound holds over any interval, whatever was lost.
 // Where the lost history had a larger capacity than the copy, B is that one for
-// intervals that reach back to it.
+// intervals that reach back to it. A debt of that history is forgotten with it.
 //
 // # Transitions
 //

@@ -28,7 +28,7 @@ func Example() {
 
 	// A second passes without room. Then eu accounts for three reports.
 	now := lease.Time(0).Add(time.Second)
-	fmt.Println(budget.Account(now, grant(1), 15, 0))
+	fmt.Println(budget.Account(now, grant(1), 15, 0, 0))
 	show()
 
 	now = now.Add(500 * time.Millisecond)

@@ -24,6 +24,9 @@ const (
 	goesOnAfterClose      // a holder goes on with a grant that it has closed
 	clockIsDouble         // ledger time is faster than real time
 	grantsTooMuch         // a grant of more than is available
+	debtIsForgotten       // what is owed is lost when the owner changes
+	owedAddsUp            // each copy of a report is owed again
+	owesOnAfterClose      // what is owed of a grant that has ended is told of the next one, too
 	slips
 )
 
@@ -47,6 +50,8 @@ type fleet struct {
 	latest    int64 // that time
 	dropped   bool  // the record went in this step
 	ids       uint64
+	wrong     error                   // a charge that is not what was used
+	beyond    map[lease.GrantID]int64 // what was truly used beyond the reservations of each grant
 	processes [3]*process
 	mail      []func() error // each may arrive at any time, any number of times
 }
@@ -59,6 +64,7 @@ type process struct {
 	kind            lease.Kind    // that it is used under
 	issued          int64         // as far as it was received
 	spent, returned int64
+	owed            int64 // used beyond reservations, which no grant covers
 	working         int64 // slots in use
 	closed          map[lease.GrantID]bool
 }
@@ -66,7 +72,7 @@ type process struct {
 func newFleet(s slip, draw func(n int) int) *fleet {
 	f := &fleet{draw: draw, slip: s, skew: int64(1000 * unit), recalls: draw(2) == 0}
 	rule := f.rule(1)
-	f.ledger, f.court = newLedger(rule), newCourt(rule)
+	f.ledger, f.court, f.beyond = newLedger(rule), newCourt(rule), map[lease.GrantID]int64{}
 	for i, h := range []lease.Holder{eu, us, ap} {
 		f.processes[i] = &process{holder: h, epoch: 1, closed: map[lease.GrantID]bool{}}
 	}
@@ -139,8 +145,10 @@ func (f *fleet) step() error {
 	if err := lease.CheckStep(&before, &f.ledger); err != nil && !f.dropped {
 		return err
 	}
-	f.dropped = false
-	return f.court.look(&f.ledger)
+	if f.dropped = false; f.wrong != nil {
+		return f.wrong
+	}
+	return f.court.look(f.now, &f.ledger)
 }
 
 func (f *fleet) event(p *process) error {
@@ -194,6 +202,8 @@ func (f *fleet) takeOver() {
 		}
 	case periodAgain:
 		f.ledger.Began = min(f.ledger.Began, 1)
+	case debtIsForgotten:
+		f.ledger.Debt = 0
 	}
 }
 
@@ -266,6 +276,9 @@ func (f *fleet) receive(p *process, id lease.GrantID, issued int64, kind lease.K
 		p.issued = max(p.issued, issued)
 	case p.id.IsZero():
 		p.id, p.kind, p.issued, p.spent, p.returned, p.working = id, kind, issued, 0, 0, 0
+		if f.slip != owesOnAfterClose {
+			p.owed = 0
+		}
 	}
 	return nil
 }
@@ -331,12 +344,44 @@ func (f *fleet) report(p *process) error {
 	}
 	if free := p.free(); free > 0 && f.draw(2) == 0 {
 		p.returned += int64(f.draw(int(free) + 1))
+	} else if f.draw(4) == 0 && p.kind != lease.Concurrency {
+		excess := int64(f.draw(5))
+		p.owed += excess
+		f.beyond[p.id] += excess
 	}
-	id, spent, returned := p.id, p.spent, p.returned
+	id, spent, returned, owed := p.id, p.spent, p.returned, p.owed
 	if f.slip == slotTooEarly {
 		returned += p.working
 	}
-	return f.send(func(now lease.Time) error { return f.ledger.Account(now, id, spent, returned) })
+	return f.send(func(now lease.Time) error {
+		return f.owe(id, owed, func(owed int64) error { return f.ledger.Account(now, id, spent, returned, owed) })
+	})
+}
+
+// owe hands over what a message tells as owed of a grant. While the grant lives, it is
+// charged to the budget, and never more than was used; slots are not owed.
+func (f *fleet) owe(id lease.GrantID, owed int64, arrive func(owed int64) error) error {
+	g := f.ledger.Grant(id)
+	if g == nil {
+		return arrive(owed)
+	}
+	known, debt, counts := g.Owed, f.ledger.Debt, f.ledger.Rule.Kind != lease.Concurrency
+	if f.slip == owedAddsUp {
+		owed += known
+	}
+	if err := arrive(owed); err != nil {
+		return err
+	}
+	charged := max(known, owed)
+	if g = f.ledger.Grant(id); g != nil && g.Owed != charged || charged > f.beyond[id] {
+		f.wrong = fmt.Errorf("grant %v, of which %d were owed, owes %d where %d were told and %d used", id, known, charged, owed, f.beyond[id])
+	}
+	if counts {
+		f.court.charge(f.now, charged-known)
+	} else if f.ledger.Debt != debt {
+		f.wrong = fmt.Errorf("slots owe %d", f.ledger.Debt)
+	}
+	return nil
 }
 
 // close ends the grant in use, or one that never arrived. It may be told again later,
@@ -345,13 +390,13 @@ func (f *fleet) close(p *process) error {
 	id := p.id
 	if id.IsZero() {
 		if g := f.ledger.Live(p.holder, p.epoch); g != nil && !p.closed[g.ID] {
-			id, p.issued, p.spent, p.returned, p.working = g.ID, 0, 0, 0, 0
+			id, p.issued, p.spent, p.returned, p.owed, p.working = g.ID, 0, 0, 0, 0, 0
 		}
 	}
 	if id.IsZero() {
 		return nil
 	}
-	spent, returned := p.spent, p.returned
+	spent, returned, owed := p.spent, p.returned, p.owed
 	p.closed[id] = true
 	if f.slip != goesOnAfterClose {
 		p.id, p.issued, p.spent, p.returned, p.working = lease.GrantID{}, 0, 0, 0, 0
@@ -361,7 +406,7 @@ func (f *fleet) close(p *process) error {
 		if f.slip == heldIsForgotten {
 			held = 0
 		}
-		return f.ledger.CloseHeld(now, id, spent, returned, held)
+		return f.owe(id, owed, func(owed int64) error { return f.ledger.CloseHeld(now, id, spent, returned, owed, held) })
 	})
 }
 
@@ -453,7 +498,7 @@ func (f *fleet) settle() error {
 			return err
 		}
 	}
-	if f.ledger.Rule.Kind == lease.TokenBucket && f.ledger.Rule.Refill.Tokens == 0 {
+	if f.ledger.Rule.Kind == lease.TokenBucket && f.ledger.Rule.Refill.Tokens == 0 || f.ledger.Rule.Capacity == 0 && f.ledger.Debt > 0 {
 		return nil
 	}
 	for range 3 { // a clock that was set back has to come to where it was

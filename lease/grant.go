@@ -15,6 +15,7 @@ type Grant struct {
 	Issued   int64  // tokens handed out under this grant, ever
 	Spent    int64  // of these, known to be spent
 	Returned int64  // of these, given back
+	Owed     int64  // used beyond reservations of these, and not of them
 	Sequence uint64 // the newest request of the holder that was applied to it
 	// Kept says that its holder has ended it, and that what is outstanding are slots
 	// which work may still hold. Nothing is granted under it any more.
@@ -36,13 +37,14 @@ func (g Grant) Outstanding() int64 { return g.Issued - g.Spent - g.Returned }
 
 // merge takes over counters that are higher than the known ones. Counters
 // above what was issued are refused whole: they tell of a store or a disk that
-// was set back, or of a clone.
-func (g *Grant) merge(spent, returned int64) error {
+// was set back, or of a clone. What is owed is not of what was issued.
+func (g *Grant) merge(spent, returned, owed int64) error {
 	highSpent, highReturned := max(spent, g.Spent), max(returned, g.Returned)
 	if highReturned > g.Issued || highSpent > g.Issued-highReturned {
 		return &AboveIssuedError{Grant: *g, Spent: spent, Returned: returned}
 	}
 	g.Spent, g.Returned = highSpent, highReturned
+	g.Owed = max(g.Owed, min(owed, MaxCounter))
 	return nil
 }
 
@@ -53,6 +55,8 @@ func (g Grant) check() error {
 		return errors.New("grant without an ID")
 	case g.Issued < 0 || g.Issued > MaxCounter:
 		return fmt.Errorf("grant %v: issued %d is out of range", g.ID, g.Issued)
+	case g.Owed < 0 || g.Owed > MaxCounter:
+		return fmt.Errorf("grant %v: owed %d is out of range", g.ID, g.Owed)
 	case g.Spent < 0 || g.Returned < 0:
 		return fmt.Errorf("grant %v: negative counters, spent %d, returned %d", g.ID, g.Spent, g.Returned)
 	case g.Returned > g.Issued || g.Spent > g.Issued-g.Returned:

@@ -28,7 +28,10 @@ type Ledger struct {
 	Updated   Time  // the ledger time that Available stands at
 	Available int64 // tokens that may be handed out; see derive for rules other than a bucket
 	Remainder int64 // a fraction of a token: numerator over Rule.Refill.Interval
-	Grants    []Grant
+	// Debt is what was used beyond reservations and is not paid yet, in tokens, from 0
+	// to MaxCapacity. While there is any, nothing is available: see pay.
+	Debt   int64
+	Grants []Grant
 	// Cut is what a full bucket lacks beyond the room that a lower capacity has
 	// left, in tokens, and CutFor the time for which refill has made up for it.
 	Cut    int64
@@ -91,12 +94,13 @@ func (l *Ledger) room() int64 {
 // that is set back leads into a period that was entered before (see Turn).
 func (l *Ledger) Full() bool {
 	return len(l.Grants) == 0 && l.Available == l.Rule.Capacity && l.Remainder == 0 && l.Cut == 0 && l.Counted() == 0 &&
-		l.Updated >= l.Past
+		l.Debt == 0 && l.Updated >= l.Past
 }
 
-// Advance brings the ledger to now: refill fills the room that there was since
-// the last transition, and what a rolling window has left behind counts no more.
-// Time without room is not banked, and a now before the last one changes nothing.
+// Advance brings the ledger to now: refill pays what is owed and fills the room that
+// there was since the last transition, and what a rolling window has left behind
+// counts no more. Time without room is not banked, and a now before the last one
+// changes nothing. To advance in steps is the same as to do it at once.
 func (l *Ledger) Advance(now Time) {
 	if now <= l.Updated {
 		return
@@ -108,8 +112,14 @@ func (l *Ledger) Advance(now Time) {
 		return
 	}
 	l.makeUp(elapsed)
+	room := l.room()
+	if room == 0 {
+		return // and there is no fraction
+	}
 	tokens, remainder := l.Rule.Refill.accrue(elapsed, l.Remainder)
-	if room := l.room(); tokens >= room {
+	paid := min(l.Debt, tokens) // which takes no room
+	l.Debt -= paid
+	if tokens -= paid; tokens >= room {
 		tokens, remainder = room, 0
 	}
 	l.Available += tokens
@@ -119,8 +129,9 @@ func (l *Ledger) Advance(now Time) {
 // Install puts another version of the policy's rule in force, on the balances
 // that exist. A lower capacity cuts what is available. A higher one mints nothing
 // in a bucket; of the other kinds it makes room beside what still counts, which is
-// kept. Another kind starts as if all of it had just been spent (see convert). The
-// current version again changes nothing; an older one gets ErrOlderRule.
+// kept. Another kind starts as if all of it had just been spent (see convert). What is
+// owed stays owed, unless the rule becomes one of slots. The current version again
+// changes nothing; an older one gets ErrOlderRule.
 func (l *Ledger) Install(now Time, rule Rule) error {
 	if rule.Version < l.Rule.Version {
 		return ErrOlderRule
@@ -147,13 +158,15 @@ func (l *Ledger) Install(now Time, rule Rule) error {
 	return nil
 }
 
-// clamp restores the invariant after the capacity or the reserved credit has
-// changed: available at most fills the capacity, and a fraction needs room.
+// clamp restores the invariant after the capacity, the reserved credit or the debt has
+// changed: what is owed is paid of what is available, which at most fills the
+// capacity, and a fraction needs room.
 func (l *Ledger) clamp() {
 	if l.Rule.Kind != TokenBucket {
 		l.derive()
 		return
 	}
+	l.pay()
 	had := l.Available
 	l.Available = max(0, min(l.Available, l.Rule.Capacity-l.Reserved()))
 	if l.Cut > 0 { // what comes back beyond the capacity was not spent
@@ -204,23 +217,25 @@ func (l *Ledger) TopUp(now Time, id GrantID, tokens int64) error {
 	return nil
 }
 
-// Account takes over a holder's cumulative counters: what it spent is settled,
-// and what it returned becomes available as far as there is room. It is safe in
-// any order and any number of times, since counters merge by max and the holder
-// stopped spending what it returned before it said so.
+// Account takes over a holder's cumulative counters: what it spent is settled, what
+// it owes becomes debt, and what it returned becomes available as far as it pays no
+// debt and there is room. It is safe in any order and any number of times, since
+// counters merge by max and the holder stopped spending what it returned before it
+// said so. Slots are never owed.
 //
 // Errors: ErrGone, or an *AboveIssuedError.
-func (l *Ledger) Account(now Time, id GrantID, spent, returned int64) error {
+func (l *Ledger) Account(now Time, id GrantID, spent, returned, owed int64) error {
 	g := l.Grant(id)
 	if g == nil {
 		return ErrGone
 	}
 	l.Advance(now)
 	before := *g
-	if err := g.merge(spent, returned); err != nil {
+	if err := g.merge(spent, returned, owed); err != nil {
 		return err
 	}
 	l.settle(g.Spent - before.Spent)
+	l.owe(g.Owed - before.Owed)
 	l.Available += g.Returned - before.Returned
 	l.clamp()
 	return nil
@@ -231,8 +246,8 @@ func (l *Ledger) Account(now Time, id GrantID, spent, returned int64) error {
 // not, and becomes available.
 //
 // Errors: ErrGone, or an *AboveIssuedError with which the grant stays.
-func (l *Ledger) Close(now Time, id GrantID, spent, returned int64) error {
-	return l.CloseHeld(now, id, spent, returned, 0)
+func (l *Ledger) Close(now Time, id GrantID, spent, returned, owed int64) error {
+	return l.CloseHeld(now, id, spent, returned, owed, 0)
 }
 
 // CloseHeld is Close for a grant of which held tokens were given to work that may
@@ -240,12 +255,12 @@ func (l *Ledger) Close(now Time, id GrantID, spent, returned int64) error {
 // work has ended; otherwise they count as spent.
 //
 // Errors: as of Close.
-func (l *Ledger) CloseHeld(now Time, id GrantID, spent, returned, held int64) error {
+func (l *Ledger) CloseHeld(now Time, id GrantID, spent, returned, owed, held int64) error {
 	slots := l.Rule.Kind == Concurrency
 	if !slots {
 		spent, held = plus(max(0, spent), max(0, held)), 0
 	}
-	if err := l.Account(now, id, spent, returned); err != nil {
+	if err := l.Account(now, id, spent, returned, owed); err != nil {
 		return err
 	}
 	if !slots || !l.keep(id, held) {
@@ -257,7 +272,7 @@ func (l *Ledger) CloseHeld(now Time, id GrantID, spent, returned, held int64) er
 // CloseProven ends a grant of a dead epoch by its journal. What was never drawn
 // was never spent; what was drawn counts as spent, unless a return of it was
 // recorded before the crash. Slots that were drawn stay reserved: their work may
-// still go on.
+// still go on. A journal does not know what is owed beyond what was reported.
 //
 // Errors: ErrGone.
 func (l *Ledger) CloseProven(now Time, id GrantID, drawn int64) error {
@@ -310,8 +325,8 @@ func (l *Ledger) end(id GrantID, unspent bool) {
 }
 
 // Retry is the earliest time from now at which refill, or the end of a window,
-// could make tokens available, if nobody else takes any and what is out is spent
-// at once. ok is false when waiting cannot help or nobody knows how long: there is
+// could make tokens available, once the debt is paid, if nobody else takes any and
+// what is out is spent at once. ok is false when waiting cannot help or nobody knows how long: there is
 // no refill, the tokens could never fit, or slots are held by work of unknown
 // length. A now before the last one waits for the ledger's time to come, too.
 func (l *Ledger) Retry(now Time, tokens int64) (wait time.Duration, ok bool) {
@@ -325,11 +340,11 @@ func (l *Ledger) Retry(now Time, tokens int64) (wait time.Duration, ok bool) {
 	behind := l.Updated.Sub(now)
 	switch l.Rule.Kind {
 	case TokenBucket:
-		wait, ok = l.Rule.Refill.wait(tokens-l.Available, l.Remainder)
+		wait, ok = l.Rule.Refill.wait(plus(l.Debt, tokens-l.Available), l.Remainder)
 	case RollingWindow:
-		wait, ok = l.afterReleases(tokens), true
+		wait, ok = l.afterReleases(tokens)
 	case FixedWindow:
-		wait, ok = l.ends.Sub(l.Updated), l.ends > l.Updated
+		wait, ok = l.afterPeriods(tokens)
 	case Concurrency:
 	}
 	if !ok || wait > math.MaxInt64-behind {
@@ -365,7 +380,11 @@ func (l *Ledger) find(id GrantID) (at int, found bool) {
 
 // String is for messages of tests and checkers.
 func (l *Ledger) String() string {
-	return fmt.Sprintf("%s/%s v%d: available %d+%d/%d, reserved %d, capacity %d, %d grants, at %d",
+	owed := ""
+	if l.Debt != 0 {
+		owed = fmt.Sprintf("debt %d, ", l.Debt)
+	}
+	return fmt.Sprintf("%s/%s v%d: available %d+%d/%d, reserved %d, %scapacity %d, %d grants, at %d",
 		l.Key.Account, l.Key.Operation, l.Rule.Version, l.Available, l.Remainder,
-		int64(l.Rule.Refill.Interval), l.Reserved(), l.Rule.Capacity, len(l.Grants), int64(l.Updated))
+		int64(l.Rule.Refill.Interval), l.Reserved(), owed, l.Rule.Capacity, len(l.Grants), int64(l.Updated))
 }

@@ -165,7 +165,7 @@ func TestHeadroom(t *testing.T) {
 	}
 	check(t0, ap, 5)
 	check(t0, us, 0)
-	if err := l.Account(lease.Time(t0), grantID(2), 20, 0); err != nil {
+	if err := l.Account(lease.Time(t0), grantID(2), 20, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	check(t50ms, ap, 6)
@@ -211,7 +211,7 @@ func TestCloneSharesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := l.Clone()
-	if err := l.Account(lease.Time(t1s), grantID(1), 3, 1); err != nil {
+	if err := l.Account(lease.Time(t1s), grantID(1), 3, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if g := copied.Grant(grantID(1)); g.Spent != 0 || copied.Updated != 0 {

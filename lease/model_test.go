@@ -11,7 +11,8 @@ import (
 // model is a budget written the simplest way, as an oracle for the ledger: what
 // is free is one exact fraction, refill is continuous, and everything is cut to
 // the room. What counts in a rolling window is told for each instant at which it
-// stops to count; there is no bound on how many those are. It knows grants by ID and
+// stops to count; there is no bound on how many those are. What is owed is paid of what
+// is free, at each instant at which something becomes free. It knows grants by ID and
 // nothing of holders.
 type model struct {
 	rule   lease.Rule
@@ -21,12 +22,13 @@ type model struct {
 	// lacks is what was settled as spent and is not refilled, whatever the
 	// capacity: a bucket of any capacity is full when it is 0.
 	lacks *big.Rat
+	debt  int64
 	until map[lease.Time]int64 // of a rolling window: what counts until then
 	used  int64                // of a fixed window
 	began int64                // likewise, its period; 0: not told yet
 }
 
-type modelGrant struct{ issued, spent, returned int64 }
+type modelGrant struct{ issued, spent, returned, owed int64 }
 
 func (g modelGrant) out() int64 { return g.issued - g.spent - g.returned }
 
@@ -48,16 +50,29 @@ func (m *model) out() int64 {
 }
 
 // cut limits what is free to the room beside what is out. All of the room is free
-// where nothing is refilled.
+// where nothing is refilled. What is owed is paid first.
 func (m *model) cut() {
 	if m.rule.Kind != lease.TokenBucket {
 		m.free = whole(max(0, m.rule.Capacity-m.out()-m.counted()))
+		m.settle(m.pay())
 		return
 	}
+	m.pay()
 	room := whole(max(0, m.rule.Capacity-m.out()))
 	if m.free.Cmp(room) > 0 {
 		m.free = room
 	}
+}
+
+// pay pays with whole tokens of what is free.
+func (m *model) pay() (paid int64) {
+	paid = m.debt
+	if m.free.Cmp(whole(paid)) < 0 {
+		paid = floor(m.free)
+	}
+	m.debt -= paid
+	m.free.Sub(m.free, whole(paid))
+	return paid
 }
 
 // earned is what the rate earns in so many nanoseconds, exactly.
@@ -94,13 +109,24 @@ func (m *model) settle(tokens int64) {
 
 func (m *model) advance(now lease.Time) {
 	if now > m.now && m.rule.Kind != lease.TokenBucket {
+		for m.debt > 0 && len(m.until) > 0 { // each instant in between at which something becomes free
+			next := slices.Min(slices.Collect(maps.Keys(m.until)))
+			if next > now {
+				break
+			}
+			m.now = next
+			delete(m.until, next)
+			m.cut()
+		}
 		m.now = now
 		maps.DeleteFunc(m.until, func(at lease.Time, _ int64) bool { return at <= now })
 		m.cut()
 	}
 	if now > m.now {
 		refill := earned(m.rule.Refill, int64(now-m.now))
-		m.free.Add(m.free, refill)
+		if m.out() < m.rule.Capacity && m.free.Cmp(whole(m.rule.Capacity-m.out())) < 0 { // time without room earns nothing
+			m.free.Add(m.free, refill)
+		}
 		if m.lacks.Sub(m.lacks, refill); m.lacks.Sign() < 0 {
 			m.lacks = new(big.Rat)
 		}
@@ -122,9 +148,13 @@ func (m *model) turn(now lease.Time, began int64) {
 	m.cut()
 }
 
-// convert installs a rule of another kind: all that is not out was spent now.
+// convert installs a rule of another kind: all that is not out was spent now. Slots are
+// not owed.
 func (m *model) convert(rule lease.Rule) {
-	m.rule, m.free, m.lacks, m.used, m.began = rule, new(big.Rat), new(big.Rat), 0, 0
+	if rule.Kind == lease.Concurrency {
+		m.debt = 0
+	}
+	m.rule, m.free, m.lacks, m.used, m.began = rule, new(big.Rat), whole(m.debt), 0, 0
 	clear(m.until)
 	m.settle(max(0, rule.Capacity-m.out()))
 	m.cut()
@@ -177,11 +207,11 @@ func (m *model) give(now lease.Time, id lease.GrantID, tokens int64) {
 }
 
 // account says whether the counters can be true.
-func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64) bool {
+func (m *model) account(now lease.Time, id lease.GrantID, spent, returned, owed int64) bool {
 	m.advance(now)
 	g := m.grants[id]
 	was := *g
-	next := modelGrant{issued: g.issued, spent: max(g.spent, spent), returned: max(g.returned, returned)}
+	next := modelGrant{issued: g.issued, spent: max(g.spent, spent), returned: max(g.returned, returned), owed: max(g.owed, min(owed, lease.MaxCounter))}
 	sum := new(big.Int).Add(big.NewInt(next.spent), big.NewInt(next.returned))
 	if sum.Cmp(big.NewInt(next.issued)) > 0 {
 		return false
@@ -189,8 +219,24 @@ func (m *model) account(now lease.Time, id lease.GrantID, spent, returned int64)
 	*g = next
 	m.free.Add(m.free, whole(g.returned-was.returned))
 	m.settle(g.spent - was.spent)
+	m.owe(new(big.Int).Sub(big.NewInt(g.owed), big.NewInt(was.owed)))
 	m.cut()
 	return true
+}
+
+// owe adds to the debt, which ends at the largest capacity.
+func (m *model) owe(more *big.Int) {
+	if m.rule.Kind == lease.Concurrency {
+		return
+	}
+	debt := more.Add(more, big.NewInt(m.debt))
+	if most := big.NewInt(lease.MaxCapacity); debt.Cmp(most) > 0 {
+		debt = most
+	}
+	if m.rule.Kind == lease.TokenBucket {
+		m.lacks.Add(m.lacks, whole(debt.Int64()-m.debt))
+	}
+	m.debt = debt.Int64()
 }
 
 // end drops a grant of which so much was never spent.
@@ -216,7 +262,7 @@ func (m *model) keep(now lease.Time, id lease.GrantID, held int64) {
 
 // full says that all is free and nothing is out.
 func (m *model) full() bool {
-	return len(m.grants) == 0 && m.free.Cmp(whole(m.rule.Capacity)) == 0 && m.counted() == 0
+	return len(m.grants) == 0 && m.free.Cmp(whole(m.rule.Capacity)) == 0 && m.counted() == 0 && m.debt == 0
 }
 
 // agrees says whether the ledger is in the model's state, fraction included.
@@ -225,7 +271,7 @@ func (m *model) agrees(l *lease.Ledger) bool {
 	if l.Remainder > 0 {
 		fraction = big.NewRat(l.Remainder, int64(l.Rule.Refill.Interval))
 	}
-	return l.Available == floor(m.free) && l.Reserved() == m.out() &&
+	return l.Available == floor(m.free) && l.Reserved() == m.out() && l.Debt == m.debt &&
 		fraction.Add(fraction, whole(l.Available)).Cmp(m.free) == 0 &&
 		slices.Equal(l.Recovering, m.releases()) && l.Used == m.used && l.Began == m.began &&
 		len(l.Grants) == len(m.grants) && l.Updated == m.now && l.Rule == m.rule

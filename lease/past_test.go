@@ -77,7 +77,7 @@ func TestKeptGrantIsNotLive(t *testing.T) {
 			t.Fatalf("step %d: %v", i+1, err)
 		}
 	}
-	if err := l.CloseHeld(1, grantID(1), 0, 0, 3); err != nil {
+	if err := l.CloseHeld(1, grantID(1), 0, 0, 0, 3); err != nil {
 		t.Fatal(err)
 	}
 	if l.Live(eu, 1) != nil || l.Available != 7 {

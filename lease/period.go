@@ -37,6 +37,17 @@ func (p Period) usual() time.Duration {
 // Longest is above the length of every period, in any calendar and zone.
 func (p Period) Longest() time.Duration { return p.usual() + p.usual()/10 }
 
+// passed is how many periods lie between the beginnings of two, in milliseconds since
+// 1970, the later of them included; 1 at the least. Lengths differ by so much less than
+// they are that rounding tells it, however many there are.
+func (p Period) passed(from, to int64) int64 {
+	average := p.usual().Milliseconds()
+	if p == Month {
+		average = 2_629_746_000 // a twelfth of 365.2425 days
+	}
+	return max(1, (to-from+average/2)/max(1, average))
+}
+
 // Bounds is the period that at lies in, by the clock of its location: start <= at
 // < end. It is the same for all times of a period, and the end of one period is the
 // start of the next. p is one of the periods.

@@ -17,9 +17,9 @@ func (w *world) late(t *rapid.T, op string, id lease.GrantID) {
 	case "top up":
 		err = w.ledger.TopUp(w.now, id, 1)
 	case "account":
-		err = w.ledger.Account(w.now, id, 1, 1)
+		err = w.ledger.Account(w.now, id, 1, 1, 1)
 	case "close":
-		err = w.ledger.CloseHeld(w.now, id, 0, 0, 1)
+		err = w.ledger.CloseHeld(w.now, id, 0, 0, 1, 1)
 	case "proven":
 		err = w.ledger.CloseProven(w.now, id, 0)
 	case "attest":
@@ -45,13 +45,13 @@ func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
 			want(t, err, lease.ErrNoRoom)
 		}
 	case "account":
-		msg := message{id, counter.Draw(t, "spent"), counter.Draw(t, "returned")}
+		msg := message{id, counter.Draw(t, "spent"), counter.Draw(t, "returned"), drawOwed(t, g.owed)}
 		w.mail = append(w.mail, msg)
 		if rapid.Bool().Draw(t, "arrives") {
 			w.deliver(t, msg)
 		}
 	case "close":
-		w.close(t, id, counter.Draw(t, "spent"), counter.Draw(t, "returned"), max(0, counter.Draw(t, "held")))
+		w.close(t, message{id, counter.Draw(t, "spent"), counter.Draw(t, "returned"), drawOwed(t, g.owed)}, max(0, counter.Draw(t, "held")))
 	case "proven":
 		drawn := counter.Draw(t, "drawn")
 		want(t, l.CloseProven(now, id, drawn), nil)
@@ -72,16 +72,16 @@ func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
 }
 
 // close ends a grant of which held was given to work.
-func (w *world) close(t *rapid.T, id lease.GrantID, spent, returned, held int64) {
+func (w *world) close(t *rapid.T, msg message, held int64) {
 	if rapid.Bool().Draw(t, "nothing is held") {
 		held = 0
 	}
-	m, counted := w.model, spent
+	m, id, counted := w.model, msg.id, msg.spent
 	if m.rule.Kind != lease.Concurrency && held > 0 { // sums beyond an int64 are above all that is issued
-		counted = min(max(0, spent), math.MaxInt64-held) + held
+		counted = min(max(0, msg.spent), math.MaxInt64-held) + held
 	}
-	fits := m.account(w.now, id, counted, returned)
-	err := w.ledger.CloseHeld(w.now, id, spent, returned, held)
+	fits := m.account(w.now, id, counted, msg.returned, msg.owed)
+	err := w.ledger.CloseHeld(w.now, id, msg.spent, msg.returned, msg.owed, held)
 	if !fits {
 		wantAbove(t, err)
 		return
@@ -94,13 +94,23 @@ func (w *world) close(t *rapid.T, id lease.GrantID, spent, returned, held int64)
 	m.end(w.now, id, m.grants[id].out())
 }
 
+// drawOwed is what a report tells as owed, where so much is known: mostly nothing more.
+func drawOwed(t *rapid.T, known int64) int64 {
+	if rapid.IntRange(0, 3).Draw(t, "owes") > 0 {
+		return rapid.Int64Range(0, known).Draw(t, "old owed")
+	}
+	return rapid.OneOf(
+		rapid.Int64Range(known, known+min(60, lease.MaxCounter-known)), rapid.SampledFrom([]int64{-1, math.MaxInt64, math.MinInt64}),
+	).Draw(t, "owed")
+}
+
 // deliver hands a message over, now or again or long after.
 func (w *world) deliver(t *rapid.T, msg message) {
-	err := w.ledger.Account(w.now, msg.id, msg.spent, msg.returned)
+	err := w.ledger.Account(w.now, msg.id, msg.spent, msg.returned, msg.owed)
 	switch {
 	case w.model.grants[msg.id] == nil:
 		want(t, err, lease.ErrGone)
-	case w.model.account(w.now, msg.id, msg.spent, msg.returned):
+	case w.model.account(w.now, msg.id, msg.spent, msg.returned, msg.owed):
 		want(t, err, nil)
 	default:
 		wantAbove(t, err)

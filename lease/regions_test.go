@@ -183,7 +183,7 @@ func (r *regions) report(h *region) error {
 	if r.fault != returnTooEarly {
 		h.returned = returned
 	}
-	return r.send(func(now lease.Time) error { return r.ledger.Account(now, id, spent, returned) })
+	return r.send(func(now lease.Time) error { return r.ledger.Account(now, id, spent, returned, 0) })
 }
 
 // close ends the grant in use, or one that never arrived.
@@ -204,7 +204,7 @@ func (r *regions) close(h *region) error {
 		h.issued = spent + returned
 	}
 	h.id = lease.GrantID{}
-	return r.send(func(now lease.Time) error { return r.ledger.Close(now, id, spent, returned) })
+	return r.send(func(now lease.Time) error { return r.ledger.Close(now, id, spent, returned, 0) })
 }
 
 // crash ends the holder's epoch. Its journal or an operator tells of it, at some
@@ -228,13 +228,13 @@ func (r *regions) crash(h *region) error {
 		case g == nil:
 			return lease.ErrGone
 		case r.fault == silenceIsProof:
-			return r.ledger.Close(now, g.ID, g.Spent, g.Returned)
+			return r.ledger.Close(now, g.ID, g.Spent, g.Returned, 0)
 		case proof && g.ID == used:
 			return r.ledger.CloseProven(now, g.ID, drawn)
 		case proof && !closed[g.ID]: // never received, so never drawn
 			return r.ledger.CloseProven(now, g.ID, 0)
 		case r.fault == attestIsBurst:
-			return r.ledger.Close(now, g.ID, 0, 0)
+			return r.ledger.Close(now, g.ID, 0, 0, 0)
 		default:
 			_, err := r.ledger.Attest(now, g.ID)
 			return err

@@ -63,17 +63,21 @@ func topUp(id uint64, tokens int64) act {
 	return func(l *lease.Ledger, now lease.Time) error { return l.TopUp(now, grantID(id), tokens) }
 }
 
-func account(id uint64, spent, returned int64) act {
-	return func(l *lease.Ledger, now lease.Time) error { return l.Account(now, grantID(id), spent, returned) }
+func account(id uint64, spent, returned int64) act { return accountOwed(id, spent, returned, 0) }
+
+func accountOwed(id uint64, spent, returned, owed int64) act {
+	return func(l *lease.Ledger, now lease.Time) error {
+		return l.Account(now, grantID(id), spent, returned, owed)
+	}
 }
 
 func closeGrant(id uint64, spent, returned int64) act {
-	return func(l *lease.Ledger, now lease.Time) error { return l.Close(now, grantID(id), spent, returned) }
+	return func(l *lease.Ledger, now lease.Time) error { return l.Close(now, grantID(id), spent, returned, 0) }
 }
 
 func closeHeld(id uint64, spent, returned, held int64) act {
 	return func(l *lease.Ledger, now lease.Time) error {
-		return l.CloseHeld(now, grantID(id), spent, returned, held)
+		return l.CloseHeld(now, grantID(id), spent, returned, 0, held)
 	}
 }
 
@@ -172,6 +176,6 @@ func same(a, b lease.Ledger) bool {
 		}
 	}
 	return a.Key == b.Key && a.Rule == b.Rule && a.Updated == b.Updated &&
-		a.Available == b.Available && a.Remainder == b.Remainder && a.Cut == b.Cut && a.CutFor == b.CutFor &&
+		a.Available == b.Available && a.Debt == b.Debt && a.Remainder == b.Remainder && a.Cut == b.Cut && a.CutFor == b.CutFor &&
 		slices.Equal(a.Recovering, b.Recovering) && a.Used == b.Used && a.Began == b.Began
 }

@@ -43,10 +43,15 @@ func (l *Ledger) Counted() int64 {
 	return sum
 }
 
-// derive sets what is available, of every kind but a bucket.
+// derive sets what is available, of every kind but a bucket, and pays of it what is
+// owed.
 func (l *Ledger) derive() {
-	l.Available = max(0, l.Rule.Capacity-l.Reserved()-l.Counted())
+	l.Available = l.left()
+	l.pay()
 }
+
+// left is what a window, or slots, leave beside what is out and what counts.
+func (l *Ledger) left() int64 { return max(0, l.Rule.Capacity-l.Reserved()-l.Counted()) }
 
 // settle takes over tokens that are known to be spent, the latest by now. They
 // leave reserved, and count as their kind wants it.
@@ -66,8 +71,10 @@ func (l *Ledger) settle(tokens int64) {
 
 // retain adds tokens that stop to count at a time which is not before any that was
 // given before.
-func (l *Ledger) retain(at Time, tokens int64) {
-	at = l.place(at)
+func (l *Ledger) retain(at Time, tokens int64) { l.append(l.place(at), tokens) }
+
+// append adds tokens that stop to count at a time which is not before the last one.
+func (l *Ledger) append(at Time, tokens int64) {
 	if last := len(l.Recovering) - 1; last >= 0 && l.Recovering[last].At == at {
 		l.Recovering[last].Tokens = plus(l.Recovering[last].Tokens, tokens)
 		return
@@ -89,12 +96,22 @@ func (l *Ledger) place(at Time) Time {
 	return at
 }
 
+// CountsFor is for how long a token of a rolling window counts at the most after it was
+// settled as spent: for the window, and the part of it by which its release may be late.
+func (r Rule) CountsFor() time.Duration {
+	if r.Kind != RollingWindow {
+		return 0
+	}
+	return r.Window + r.releaseStep()
+}
+
 // releaseStep is the part of the window by which a release may be late.
 func (r Rule) releaseStep() time.Duration { return max(1, r.Window/releaseSteps) }
 
 // release lets go what a rolling window has left behind: an interval (t-W, t]
 // does not have its beginning in it, so a token comes back at its time exactly.
 func (l *Ledger) release() {
+	l.payAsReleased()
 	n := 0
 	for ; n < len(l.Recovering) && l.Recovering[n].At <= l.Updated; n++ {
 	}
@@ -109,20 +126,23 @@ func (l *Ledger) release() {
 // afterReleases is how long it takes, from the time that the ledger stands at, until
 // a rolling window has room for tokens, which are at most its capacity: until enough
 // of what counts has left it, or else until what is out, spent now, has as well.
-func (l *Ledger) afterReleases(tokens int64) (wait time.Duration) {
+func (l *Ledger) afterReleases(tokens int64) (wait time.Duration, ok bool) {
+	if l.Debt > 0 {
+		return l.afterPayments(tokens)
+	}
 	counted, reserved := l.Counted(), l.Reserved()
 	for _, r := range l.Recovering {
 		counted -= r.Tokens
 		if tokens <= l.Rule.Capacity-reserved-counted {
-			return r.At.Sub(l.Updated)
+			return r.At.Sub(l.Updated), true
 		}
 	}
-	return l.place(l.Updated.Add(l.Rule.Window)).Sub(l.Updated)
+	return l.place(l.Updated.Add(l.Rule.Window)).Sub(l.Updated), true
 }
 
 // Turn tells a fixed window in which period now lies: it began at began, in
 // milliseconds since 1970, and has left to go. In another period than before
-// nothing counts but what is out. Periods are not entered twice: one that began
+// nothing counts but what is out, once the debt is paid. Periods are not entered twice: one that began
 // before the one that was told last changes nothing, whatever the wall clock does,
 // but that nobody knows any more when the one that was told last ends. A clock that
 // stands before 1970 is wrong; all its periods are one. Ledgers of other kinds are
@@ -140,6 +160,7 @@ func (l *Ledger) Turn(now Time, began int64, left time.Duration) {
 	case l.Began == 0: // what is used counts in the period in which that was decided
 		l.Began = began
 	case began > l.Began:
+		l.paySkipped(l.Rule.Period.passed(l.Began, began) - 1)
 		l.Began, l.Used = began, 0
 	case began < l.Began:
 		l.ends = 0 // a clock was set back: the period lasts until that time has come again
@@ -177,7 +198,7 @@ func (l *Ledger) adjust(rule Rule) {
 // spent at this moment: a bucket empty, a window full of what counts. Slots start
 // free but for what is out, since work that other kinds have admitted holds none:
 // it is not known whether it goes on, and the slots hold for work that begins under
-// them.
+// them. They are never owed, so a debt ends with them.
 //
 // The kind may change back before the rule of before would have forgotten what was
 // spent under it. So a record is not dropped until then, however full the rules in
@@ -189,9 +210,13 @@ func (l *Ledger) convert(rule Rule) {
 	l.Available, l.Remainder, l.Cut, l.CutFor = 0, 0, 0, 0
 	l.Recovering, l.Used, l.Began, l.ends = nil, 0, 0, 0
 	l.settle(max(0, rule.Capacity-l.Reserved()))
-	if rule.Kind == TokenBucket {
-		l.recut(max(0, l.lack())) // more than the capacity may be out, and be spent yet
+	switch rule.Kind {
+	case TokenBucket:
+		l.recut(max(0, l.lack()-l.Debt) + l.Debt) // more than the capacity may be out, and be spent yet
 		return
+	case Concurrency:
+		l.Debt = 0
+	case RollingWindow, FixedWindow:
 	}
 	l.derive()
 }
@@ -201,7 +226,7 @@ func (l *Ledger) convert(rule Rule) {
 func (l *Ledger) memory() time.Duration {
 	switch l.Rule.Kind {
 	case TokenBucket:
-		if wait, ok := l.Rule.Refill.wait(plus(l.Rule.Capacity, l.Cut), 0); ok {
+		if wait, ok := l.Rule.Refill.wait(plus(plus(l.Rule.Capacity, l.Cut), l.Debt), 0); ok {
 			return wait
 		}
 		return math.MaxInt64
