@@ -5,9 +5,16 @@
 //
 //	cluster                                     Cluster: identity, number of shards, generation
 //	declarations/<generation>                   Declaration: a declared restore
-//	policies/<operation>                        Policy in force
+//	policyset                                   PolicySet: the policy version, rewritten by every change of policies
+//	policies/<operation>                        Policy for everybody, in force
+//	plans/<name>                                Plan: policies for the accounts that are assigned to it
+//	accounts/<account>                          Account: the plan and policies of one account, never deleted
+//	defaults                                    Defaults: the plan of accounts without one
+//	disabled/<operation>                        Disabled: whether an operation is disabled, whatever its policies say
+//	history/<version>                           History: a change of policies; the newest 1,000 are kept
 //	holders/<region>/<instance>                 Registration: the holder's newest epoch
 //	brokers/<id>                                Broker: a live broker (bound to its session)
+//	moves/<nnn>                                 Move: the broker that an operator gave the shard to
 //	owners/<nnn>                                Owner: which broker serves the shard (bound to its session)
 //	shards/<nnn>/head                           Head: clock and grant counter, rewritten by every commit
 //	shards/<nnn>/budgets/<account>/<operation>  Budget: a ledger without its grants

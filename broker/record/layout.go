@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/tokenlease/tokenlease/broker/store"
@@ -48,7 +49,7 @@ func (l Layout) Policy(operation string) string { return l.Policies() + url.Path
 func (l Layout) Holders() string { return l.prefix + "holders/" }
 
 // Holder is the key of one holder's registration.
-func (l Layout) Holder(h lease.Holder) string { return l.Holders() + holderPath(h) }
+func (l Layout) Holder(h lease.Holder) string { return l.Holders() + HolderPath(h) }
 
 // Brokers is the prefix of the live brokers.
 func (l Layout) Brokers() string { return l.prefix + "brokers/" }
@@ -80,12 +81,22 @@ func (l Layout) Budget(shard uint32, key lease.Key) string {
 	return l.Budgets(shard) + url.PathEscape(key.Account) + "/" + url.PathEscape(key.Operation)
 }
 
+// BudgetsOf is the prefix of the account's budgets in the shard.
+func (l Layout) BudgetsOf(shard uint32, account string) string {
+	return l.Budgets(shard) + url.PathEscape(account) + "/"
+}
+
 // Grants is the prefix of the shard's grants.
 func (l Layout) Grants(shard uint32) string { return l.Shard(shard) + "grants/" }
 
+// GrantsIn is the prefix of one region's grants in the shard.
+func (l Layout) GrantsIn(shard uint32, region string) string {
+	return l.Grants(shard) + RegionPath(region)
+}
+
 // GrantsOf is the prefix of one holder's grants in the shard.
 func (l Layout) GrantsOf(shard uint32, h lease.Holder) string {
-	return l.Grants(shard) + holderPath(h) + "/"
+	return l.Grants(shard) + HolderPath(h) + "/"
 }
 
 // GrantsOfEpoch is the prefix of one epoch's grants in the shard.
@@ -96,8 +107,34 @@ func (l Layout) GrantsOfEpoch(shard uint32, h lease.Holder, epoch uint64) string
 // GrantPath is the part of a grant's key below Grants; budgets list their
 // grants by it.
 func GrantPath(h lease.Holder, epoch uint64, id lease.GrantID) string {
-	return holderPath(h) + "/" + epochPath(epoch) + "/" + id.String()
+	return HolderPath(h) + "/" + epochPath(epoch) + "/" + id.String()
 }
+
+// ParseGrantKey tells whose grant a key of one is about, without its record: the
+// holder, its epoch, and the grant's ID. ok is false for other keys.
+func ParseGrantKey(key string) (h lease.Holder, epoch uint64, id string, ok bool) {
+	rest, id, ok1 := cutLast(key)
+	rest, number, ok2 := cutLast(rest)
+	rest, instance, ok3 := cutLast(rest)
+	_, region, ok4 := cutLast(rest)
+	epoch, err := strconv.ParseUint(number, 10, 64)
+	return lease.Holder{Region: region, Instance: instance}, epoch, id, ok1 && ok2 && ok3 && ok4 && err == nil
+}
+
+// cutLast cuts at the last slash. Holders' names need no escapes.
+func cutLast(path string) (rest, last string, ok bool) {
+	at := strings.LastIndexByte(path, '/')
+	if at < 0 {
+		return "", path, false
+	}
+	return path[:at], path[at+1:], true
+}
+
+// Moves is the prefix of the shards that operators have given to a broker.
+func (l Layout) Moves() string { return l.prefix + "moves/" }
+
+// Move is the key of that for one shard.
+func (l Layout) Move(shard uint32) string { return fmt.Sprintf("%s%03x", l.Moves(), shard) }
 
 // Templates is the prefix of the shard's templates.
 func (l Layout) Templates(shard uint32) string { return l.Shard(shard) + "templates/" }
@@ -112,7 +149,7 @@ func (l Layout) Template(shard uint32, operation string) string {
 func (l Layout) Fences(shard uint32) string { return l.Shard(shard) + "fences/" }
 
 // Fence is the key of one holder's fence in the shard.
-func (l Layout) Fence(shard uint32, h lease.Holder) string { return l.Fences(shard) + holderPath(h) }
+func (l Layout) Fence(shard uint32, h lease.Holder) string { return l.Fences(shard) + HolderPath(h) }
 
 // Audits is the prefix of the audit entries.
 func (l Layout) Audits() string { return l.prefix + "audit/" }
@@ -122,12 +159,19 @@ func (l Layout) Audit(unixMs int64, what string) string {
 	return fmt.Sprintf("%s%015d-%s", l.Audits(), unixMs, url.PathEscape(what))
 }
 
+// AuditFrom is before every entry of a time, and after every one of before.
+func (l Layout) AuditFrom(unixMs int64) string { return fmt.Sprintf("%s%015d", l.Audits(), unixMs) }
+
 // All spans every key with the prefix, for a range.
 func All(prefix string) (key, end string) { return prefix, store.PrefixEnd(prefix) }
 
-func holderPath(h lease.Holder) string {
-	return url.PathEscape(h.Region) + "/" + url.PathEscape(h.Instance)
+// HolderPath is how a holder is named in keys.
+func HolderPath(h lease.Holder) string {
+	return RegionPath(h.Region) + url.PathEscape(h.Instance)
 }
+
+// RegionPath begins the names of all holders of a region.
+func RegionPath(region string) string { return url.PathEscape(region) + "/" }
 
 // epochPath keeps the keys of a generation in order of epoch.
 func epochPath(epoch uint64) string { return fmt.Sprintf("%010d", epoch) }

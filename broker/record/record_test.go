@@ -99,7 +99,7 @@ func ledger(t *testing.T) lease.Ledger {
 		if err := l.Open(20, id, lease.Holder{Region: "eu", Instance: instance}, 4, 10); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Account(25_000_021, id, 3, 2); err != nil {
+		if err := l.Account(25_000_021, id, 3, 2, 4); err != nil {
 			t.Fatal(err)
 		}
 		l.Grant(id).Sequence = 9

@@ -78,12 +78,23 @@ type Owner struct {
 	URL      string `json:"url"`
 }
 
+// Move is a shard that an operator has given to a broker. It counts while that
+// broker is live; otherwise the shard belongs where it usually does.
+type Move struct {
+	Shard    uint32 `json:"shard"`
+	BrokerID string `json:"broker_id"`
+	By       string `json:"by"`
+	Because  string `json:"because,omitempty"`
+	UnixMs   int64  `json:"unix_ms"`
+}
+
 // Head is rewritten by every commit of a shard, which compares its revision: so
 // commits form a chain.
 type Head struct {
-	ClockNs         int64  `json:"clock_ns"`          // ledger time of the commit
-	NextGrant       uint64 `json:"next_grant"`        // sequence of the next grant ID, never reused
-	Cleared         uint32 `json:"cleared,omitempty"` // generation before which no grants are stored any more
+	ClockNs         int64  `json:"clock_ns"`                 // ledger time of the commit
+	NextGrant       uint64 `json:"next_grant"`               // sequence of the next grant ID, never reused
+	Cleared         uint32 `json:"cleared,omitempty"`        // generation before which no grants are stored any more
+	PolicyVersion   int64  `json:"policy_version,omitempty"` // that every stored budget with credit out has been brought to
 	CommittedUnixMs int64  `json:"committed_unix_ms"`
 }
 
@@ -96,6 +107,7 @@ type Budget struct {
 	UpdatedNs  int64      `json:"updated_ns"`
 	Available  int64      `json:"available"`
 	Remainder  int64      `json:"remainder,omitempty"`
+	Debt       int64      `json:"debt,omitempty"`   // used beyond reservations, and not paid yet
 	Reserved   int64      `json:"reserved"`         // outstanding of all grants, for readers
 	Grants     []string   `json:"grants,omitempty"` // keys below the shard's grants/
 	Cut        int64      `json:"cut,omitempty"`    // what a lowered capacity hides of what was spent
@@ -119,10 +131,14 @@ type Grant struct {
 	Issued       int64  `json:"issued"`
 	Spent        int64  `json:"spent"`
 	Returned     int64  `json:"returned"`
+	Owed         int64  `json:"owed,omitempty"` // used beyond reservations of it
 	Sequence     uint64 `json:"sequence"`
 	OpenedNs     int64  `json:"opened_ns"`
 	Kept         bool   `json:"kept,omitempty"` // ended by its holder; what is outstanding are slots in use
-	OpenedUnixMs int64  `json:"opened_unix_ms"` // by the broker\'s wall clock, for display
+	OpenedUnixMs int64  `json:"opened_unix_ms"` // by the broker's wall clock, for display
+	// PolicyVersion is what its holder has installed, as far as is known: credit is
+	// handed out together with the policy, and later versions are reported.
+	PolicyVersion int64 `json:"policy_version,omitempty"`
 }
 
 // Key of the budget that the grant is of.
@@ -134,18 +150,21 @@ type Fence struct {
 	Instance    string       `json:"instance"`
 	MinEpoch    uint64       `json:"min_epoch"`
 	Told        []lease.Told `json:"told,omitempty"`
-	HeardUnixMs int64        `json:"heard_unix_ms"` // when it was last written, for display
+	HeardUnixMs int64        `json:"heard_unix_ms"` // when its holder had been heard last as it was written, for display; 0: never
 }
 
 // Audit is one entry of what operators did.
 type Audit struct {
-	UnixMs  int64  `json:"unix_ms"`
-	Action  string `json:"action"`
-	By      string `json:"by"`
-	Because string `json:"because,omitempty"`
-	Subject string `json:"subject"`
-	Before  any    `json:"before,omitempty"`
-	After   any    `json:"after,omitempty"`
+	UnixMs int64  `json:"unix_ms"`
+	Action string `json:"action"`
+	By     string `json:"by"`
+	// Verified says that By is the name of a certificate, not the caller's word.
+	Verified bool   `json:"verified,omitempty"`
+	Because  string `json:"because,omitempty"`
+	Forced   bool   `json:"forced,omitempty"` // a safeguard was overridden
+	Subject  string `json:"subject"`
+	Before   any    `json:"before,omitempty"`
+	After    any    `json:"after,omitempty"`
 }
 
 // Since is the generation that wrote the record.
@@ -164,7 +183,7 @@ func (b Budget) In(generation uint32) Budget {
 func FromLedger(l *lease.Ledger) Budget {
 	b := Budget{
 		Account: l.Key.Account, Operation: l.Key.Operation, Rule: l.Rule,
-		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Reserved: l.Reserved(),
+		UpdatedNs: int64(l.Updated), Available: l.Available, Remainder: l.Remainder, Debt: l.Debt, Reserved: l.Reserved(),
 		Cut: l.Cut, CutForNs: int64(l.CutFor),
 		Recovering: l.Recovering, Used: l.Used, BeganUnixMs: l.Began, PastNs: int64(l.Past), PastForNs: int64(l.PastFor),
 	}
@@ -179,7 +198,7 @@ func FromGrant(key lease.Key, g lease.Grant, openedUnixMs int64) Grant {
 	return Grant{
 		ID: g.ID.String(), Account: key.Account, Operation: key.Operation,
 		Region: g.Holder.Region, Instance: g.Holder.Instance, Epoch: g.Epoch,
-		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence,
+		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Owed: g.Owed, Sequence: g.Sequence,
 		OpenedNs: int64(g.Opened), OpenedUnixMs: openedUnixMs, Kept: g.Kept,
 	}
 }
@@ -192,7 +211,7 @@ func (g Grant) Grant() (lease.Grant, error) {
 	}
 	return lease.Grant{
 		ID: id, Holder: lease.Holder{Region: g.Region, Instance: g.Instance}, Epoch: g.Epoch,
-		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs), Kept: g.Kept,
+		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Owed: g.Owed, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs), Kept: g.Kept,
 	}, nil
 }
 
@@ -201,7 +220,7 @@ func (g Grant) Grant() (lease.Grant, error) {
 func (b Budget) Bare() lease.Ledger {
 	return lease.Ledger{
 		Key: lease.Key{Account: b.Account, Operation: b.Operation}, Rule: b.Rule,
-		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder,
+		Updated: lease.Time(b.UpdatedNs), Available: b.Available, Remainder: b.Remainder, Debt: b.Debt,
 		Cut: b.Cut, CutFor: time.Duration(b.CutForNs),
 		Recovering: b.Recovering, Used: b.Used, Began: b.BeganUnixMs, Past: lease.Time(b.PastNs), PastFor: time.Duration(b.PastForNs),
 		Grants: []lease.Grant{{Issued: b.Reserved}},
@@ -256,6 +275,12 @@ func Encode(record any) []byte {
 // says what to do.
 func Decode[T any](kv store.KeyValue) (T, error) {
 	var r T
+	if g, ok := any(&r).(*Grant); ok {
+		if g.quick(kv.Value) {
+			return r, nil
+		}
+		*g = Grant{}
+	}
 	if err := json.Unmarshal(kv.Value, &r); err != nil {
 		return r, fmt.Errorf("the record at %s cannot be read (%w): %w", kv.Key, err, ErrUnreadable)
 	}
