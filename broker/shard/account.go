@@ -229,13 +229,13 @@ func (j *syncJob) endGrant(s *Shard, b *batch, e *entry, a *accounting, r record
 	if a.account.GetSource() == pb.AccountSource_ACCOUNT_SOURCE_JOURNAL {
 		err = e.ledger.CloseProven(s.now, id, named.GetSpentTokens())
 	} else {
-		err = e.ledger.CloseHeld(s.now, id, named.GetSpentTokens(), named.GetReturnedTokens(), named.GetHeldTokens())
+		err = e.ledger.CloseHeld(s.now, id, named.GetSpentTokens(), named.GetReturnedTokens(), named.GetOwedTokens(), named.GetHeldTokens())
 	}
 	if _, ok := errors.AsType[*lease.AboveIssuedError](err); ok {
 		a.answer.Evidence = s.evidence(err)
 		return
 	}
-	s.closed(b, e, was)
+	s.closed(b, e, was, Accounted, named.GetSpentTokens()+named.GetHeldTokens(), sourceText(a.account.GetSource()))
 	a.kept = a.kept || e.ledger.Grant(id) != nil
 	e.forgetDemand(j.holder, a.account.GetEpoch())
 	s.wake(e)

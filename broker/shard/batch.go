@@ -17,6 +17,11 @@ const (
 	releaseBytes  = 64  // what a rolling window remembers
 )
 
+// maxBatchHints is how many hints keep a batch from taking another step. A policy that
+// is removed writes nothing, and would otherwise hint the holders of all budgets at
+// once.
+const maxBatchHints = 4096
+
 // batch collects what one transaction writes and reads.
 type batch struct {
 	limit   int // operations, without the head
@@ -32,6 +37,11 @@ type batch struct {
 	setBack error // a holder has seen what the store does not have
 	clock   bool  // ledger time is to be stored, whatever else is
 
+	at        lease.Time // ledger time of the batch
+	installed []*entry   // came under another version of their policy
+	recalled  []recalled
+	ended     []ending
+
 	firstRead int
 }
 
@@ -41,7 +51,7 @@ type read struct {
 	take func(store.OpResult) error
 }
 
-func (s *Shard) newBatch() *batch { return &batch{limit: s.cfg.MaxTxnOps - 1} }
+func (s *Shard) newBatch() *batch { return &batch{limit: s.cfg.MaxTxnOps - 1, at: s.now} }
 
 // worst is the most operations that one step of a job writes: a budget, a grant
 // opened or ended, a fence, an audit entry.
@@ -49,7 +59,7 @@ const worst = 4
 
 // full says that the batch may not hold another step of a job.
 func (b *batch) full() bool {
-	return b.ops+len(b.reads)+worst > b.limit || b.bytes > maxBatchBytes
+	return b.ops+len(b.reads)+worst > b.limit || b.bytes > maxBatchBytes || len(b.hints) >= maxBatchHints
 }
 
 // writes says that the transaction changes something: at least the head.
@@ -59,9 +69,12 @@ func (b *batch) empty() bool {
 	return !b.writes() && len(b.reads) == 0 && len(b.done) == 0 && b.setBack == nil
 }
 
+// room says that so many reads fit.
+func (b *batch) room(reads int) bool { return b.ops+len(b.reads)+reads <= b.limit }
+
 // read adds a read, and says false if it does not fit any more.
 func (b *batch) read(op store.Op, take func(store.OpResult) error) bool {
-	if b.ops+len(b.reads)+1 > b.limit {
+	if !b.room(1) {
 		return false
 	}
 	b.reads = append(b.reads, read{op, take})
@@ -71,7 +84,7 @@ func (b *batch) read(op store.Op, take func(store.OpResult) error) bool {
 // touch marks the budget as changed.
 func (b *batch) touch(e *entry) {
 	if !e.dirty {
-		e.dirty = true
+		e.dirty, e.fresh = true, false
 		b.entries = append(b.entries, e)
 		b.charge(recordBytes + 3*(len(e.key.Account)+len(e.key.Operation)) + len(e.ledger.Grants)*(grantRefBytes+128) + len(e.ledger.Recovering)*releaseBytes)
 	}
@@ -86,14 +99,17 @@ func (b *batch) touchGrant(e *entry, id lease.GrantID) {
 	}
 }
 
-// endGrant marks a grant of the budget as ended.
-func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant) {
+// endGrant marks a grant of the budget as ended: by what, and with how many tokens
+// that count as spent.
+func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant, what What, spent int64, detail string) {
+	b.ended = append(b.ended, ending{key: e.key, was: g, opened: e.opened[g.ID], what: what, spent: spent, detail: detail})
 	b.touch(e)
 	if at := slices.Index(e.puts, g.ID); at >= 0 {
 		e.puts = slices.Delete(e.puts, at, at+1)
 		b.ops--
 	}
 	delete(e.opened, g.ID)
+	delete(e.installed, g.ID)
 	e.ends = append(e.ends, s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID))
 	b.charge(recordBytes)
 	s.stats.GrantsEnded++
@@ -129,14 +145,14 @@ func (b *batch) charge(bytes int) {
 func (b *batch) txn(s *Shard) *store.Txn {
 	txn := &store.Txn{If: s.guard()}
 	if b.writes() {
-		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, Cleared: s.cleared, CommittedUnixMs: s.wall}
+		head := record.Head{ClockNs: int64(s.now), NextGrant: s.nextGrant, Cleared: s.cleared, PolicyVersion: s.taken, CommittedUnixMs: s.wall}
 		txn.Then = append(txn.Then, put(s.cfg.Layout.Head(s.cfg.ID), head))
 	}
 	for _, e := range b.entries {
 		txn.Then = b.appendEntry(s, txn.Then, e)
 	}
 	for _, f := range b.fences {
-		txn.Then = append(txn.Then, put(s.cfg.Layout.Fence(s.cfg.ID, f.Holder), record.FromFence(&f.Fence, s.moment.UnixMs)))
+		txn.Then = append(txn.Then, put(s.cfg.Layout.Fence(s.cfg.ID, f.Holder), record.FromFence(&f.Fence, s.lastHeard(f.Holder))))
 	}
 	for _, e := range b.drops {
 		txn.Then = append(txn.Then, store.Op{Kind: store.OpDelete, Key: s.cfg.Layout.Budget(s.cfg.ID, e.key)})
@@ -153,12 +169,19 @@ func (b *batch) appendEntry(s *Shard, ops []store.Op, e *entry) []store.Op {
 	ops = append(ops, put(s.cfg.Layout.Budget(s.cfg.ID, e.key), record.FromLedger(&e.ledger).In(s.era.Generation)))
 	for _, id := range e.puts {
 		g := e.ledger.Grant(id)
-		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), record.FromGrant(e.key, *g, e.opened[g.ID])))
+		ops = append(ops, put(s.cfg.Layout.Grants(s.cfg.ID)+record.GrantPath(g.Holder, g.Epoch, g.ID), e.record(*g)))
 	}
 	for _, key := range e.ends {
 		ops = append(ops, store.Op{Kind: store.OpDelete, Key: key})
 	}
 	return ops
+}
+
+// record is a grant of the budget as it is stored.
+func (e *entry) record(g lease.Grant) record.Grant {
+	r := record.FromGrant(e.key, g, e.opened[g.ID])
+	r.PolicyVersion = e.installed[g.ID]
+	return r
 }
 
 func put(key string, value any) store.Op {

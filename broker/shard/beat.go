@@ -25,6 +25,7 @@ func (s *Shard) beat(b *batch) {
 		return
 	}
 	s.beaten = now
+	s.remind()
 	b.clock = now-s.stored >= beatEvery/2
 	if !s.scanning {
 		s.scanning = true

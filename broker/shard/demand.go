@@ -152,6 +152,7 @@ func (s *Shard) recall(e *entry, claims []claim, b *batch) {
 		if c.hinted == 0 && c.out > c.level {
 			c.hinted = max(1, s.moment.Mono)
 			b.hintKey(s, c.holder, e.key)
+			b.recalled = append(b.recalled, recalled{entry: e, holder: c.holder, epoch: c.epoch})
 		}
 	}
 }

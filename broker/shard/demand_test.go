@@ -164,7 +164,7 @@ func BenchmarkReport(b *testing.B) {
 			s.state = serving
 			key := lease.Key{Account: "acme", Operation: operation}
 			rule := lease.Rule{Kind: lease.TokenBucket, Version: 1, Capacity: 1e9, MaxSharePercent: 100}
-			s.policies[operation] = policy{Policy: lease.Policy{Operation: operation, Rule: rule, DefaultCost: 1}}
+			s.policies.shared[operation] = &policy{Policy: lease.Policy{Operation: operation, Rule: rule, DefaultCost: 1}}
 			e := &entry{key: key, known: true, exists: true, ledger: lease.NewLedger(key, rule, 0)}
 			s.ledgers[key] = e
 			for i := range holders {

@@ -53,12 +53,46 @@
 //     operation's template, which has every later version of the policy installed.
 //     A full record is dropped only while the template is full too; no template is
 //     ever more than full, so a dropped record is never worth more than it was.
+//   - A template is of accounts without a record, and of the policies that they have had
+//     all the time. One that has a record may have been under others, and got it at any
+//     time: what its budgets have spent counts as spent when they are first asked for.
+//     That is recorded then, and never dropped again. So after a restore such an account
+//     begins each budget with nothing, however late it comes: a bucket refills, a window
+//     has to pass, and a quota has to be handed out anew, as every quota has.
 //   - Grant IDs begin with their generation, so the copy's older grant counter
 //     repeats none.
 //
 // What a broker grants from the copy before the declaration is outside of this: so a
 // restore is declared in the store before a broker serves. HighestHead and epochs
 // that the store has not given out stop an undeclared one at the first contact.
+//
+// # Policies
+//
+// Which policy rules a budget, and under which version, is told by package policyset
+// from what is decided for many accounts, which every shard has read, and the record
+// of the budget's own account, which is read with the budget. A ledger takes up higher
+// versions only ([lease.Ledger.Install]), and what C8 promises rests on that: a version
+// that fell would leave it under the terms of before for good, and one that stayed
+// while the terms changed would hide the change. So the version of a ruling has to rise
+// with every change of its terms and never fall, which it does along the chain of
+// changes (policyset argues that), and a shard has to see each budget at places of
+// that chain, in order: what it has read of the policies and of the account must be
+// as both stood at one version. accounts.go says how it sees to that without a watch.
+// A new owner reads all of it again, in transactions that began after the last commit
+// of its predecessor, so it begins no earlier in the chain.
+//
+// Answers are under a version from the transaction that read it on. Budgets that are
+// stored, have credit out and are not in memory are brought to it by a spread, which
+// hints their holders; then the head says that the shard has taken the version up.
+// Holders tell which version they have installed, and are hinted again at every beat
+// until they do.
+//
+// # What is shown
+//
+// A shard remembers what operators ask for and nobody decides from: when holders were
+// heard, what happened to grants, how fast budgets are spent. It is in memory, bounded,
+// and of commits that were applied; it costs no transaction, and a report of a grant
+// that is known no memory.
 //
 // # Time
 //

@@ -21,14 +21,31 @@ type hint struct {
 }
 
 // Subscribe registers for hints. notify is called from Result, and at once for
-// recalls that the holder has not answered; it must not block.
+// recalls that the holder has not answered and policies that it has not installed; it
+// must not block.
 func (s *Shard) Subscribe(h lease.Holder, epoch uint64, notify func(keys []lease.Key, fenced bool)) *Subscription {
 	sub := &Subscription{holder: h, epoch: epoch, notify: notify}
 	s.subs = append(s.subs, sub)
-	if keys := s.recalled(h, epoch); len(keys) > 0 {
-		notify(keys, false)
-	}
+	s.hearFrom(h, s.moment)
+	sub.tell(append(s.recalled(h, epoch), s.awaited(h, epoch)...), false)
 	return sub
+}
+
+// tell notifies of keys, each once, maxHinted at a time.
+func (sub *Subscription) tell(keys []lease.Key, fenced bool) {
+	told := make(map[lease.Key]bool, len(keys))
+	keys = slices.DeleteFunc(keys, func(key lease.Key) bool {
+		again := told[key]
+		told[key] = true
+		return again
+	})
+	if len(keys) == 0 && fenced {
+		sub.notify(nil, true)
+	}
+	for some := range slices.Chunk(keys, maxHinted) {
+		sub.notify(some, fenced)
+		fenced = false
+	}
 }
 
 // recalled are the budgets of which credit was called back from the holder epoch
@@ -45,8 +62,9 @@ func (s *Shard) recalled(h lease.Holder, epoch uint64) []lease.Key {
 	return keys
 }
 
-// Unsubscribe ends a subscription.
+// Unsubscribe ends a subscription. Up to now its holder was there.
 func (s *Shard) Unsubscribe(sub *Subscription) {
+	s.hearFrom(sub.holder, s.moment)
 	s.subs = slices.DeleteFunc(s.subs, func(other *Subscription) bool { return other == sub })
 }
 
@@ -72,21 +90,25 @@ func (b *batch) hintFenced(s *Shard, f *fence) {
 // deliverHints sends the hints of a committed batch, grouped by subscription in
 // order of their first hint.
 func (b *batch) deliverHints() {
-	for i, h := range b.hints {
-		if slices.ContainsFunc(b.hints[:i], func(o hint) bool { return o.to == h.to }) {
-			continue
+	type news struct {
+		keys   []lease.Key
+		fenced bool
+	}
+	all := map[*Subscription]*news{}
+	var order []*Subscription
+	for _, h := range b.hints {
+		n := all[h.to]
+		if n == nil {
+			n = &news{}
+			all[h.to], order = n, append(order, h.to)
 		}
-		var keys []lease.Key
-		fenced := false
-		for _, o := range b.hints[i:] {
-			switch {
-			case o.to != h.to:
-			case o.fenced:
-				fenced = true
-			case !slices.Contains(keys, o.key):
-				keys = append(keys, o.key)
-			}
+		if h.fenced {
+			n.fenced = true
+		} else {
+			n.keys = append(n.keys, h.key)
 		}
-		h.to.notify(keys, fenced)
+	}
+	for _, sub := range order {
+		sub.tell(all[sub].keys, all[sub].fenced)
 	}
 }

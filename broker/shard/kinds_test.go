@@ -187,7 +187,7 @@ func TestSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	var resolved Resolved
-	r.shard.Resolve(Resolution{GrantID: id, Key: lease.Key{Account: "acme", Operation: operation}, By: "op", Because: "ended"},
+	r.shard.Resolve(Resolution{GrantID: id, Key: lease.Key{Account: "acme", Operation: operation}, Word: record.Audit{By: "op", Because: "ended"}},
 		func(got Resolved, failure error) { resolved, err = got, failure })
 	r.settle()
 	if err != nil || resolved.Counted != 3 {

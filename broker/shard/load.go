@@ -2,12 +2,13 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tokenlease/tokenlease/broker/policyset"
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
-	"github.com/tokenlease/tokenlease/proto/policywire"
 )
 
 // entry is one budget in memory. Its ledger is the state of the last commit,
@@ -18,12 +19,22 @@ type entry struct {
 	exists   bool // ledger is set
 	recorded bool // the store has a record, of whatever generation
 	unknown  bool // the ledger stands for an earlier generation, and is never stored
+	fresh    bool // the ledger has begun with all of it spent, and that is not stored yet
 	reading  bool
 	err      error // the record is not usable
 	ledger   lease.Ledger
 	demands  []*demand               // in order of holder
 	opened   map[lease.GrantID]int64 // when grants were opened, by the wall clock, for display
-	touched  time.Duration           // monotonic time of the last use
+	// installed are the policy versions that the grants' holders have installed.
+	installed map[lease.GrantID]int64
+	touched   time.Duration // monotonic time of the last use
+	pace      pace          // how fast it is spent, for display
+
+	account      *record.Account // what the account has of its own; nil: it never had a record
+	accountKnown bool            // account is as it stood at the version of the policies
+	asking       bool            // account is being read
+	ruledBy      *policyset.Set  // that rule is of
+	rule         *policy         // the policy that rules the budget, where the account has a record
 
 	loading *record.Budget // read, with grants still missing
 	grants  []record.Grant
@@ -54,8 +65,6 @@ func rangeOp(prefix string) store.Op {
 	return store.Op{Kind: store.OpRange, Key: key, End: end}
 }
 
-func (s *Shard) policiesOp() store.Op { return rangeOp(s.cfg.Layout.Policies()) }
-
 // startClock lets ledger time run on from the stored value, from m on, which was
 // sampled after the read that gave it: started earlier, the ticks of an owner in
 // between would count twice. When this owner reads again after a doubt its clock
@@ -79,12 +88,11 @@ func (s *Shard) loadTxn() *store.Txn {
 	s.stalePolicies, s.staleEra = false, false // what is hinted from now on is news again
 	return &store.Txn{
 		If: s.guard()[:1],
-		Then: append(s.cfg.Layout.EraOps(),
-			store.Op{Kind: store.OpGet, Key: s.cfg.Layout.Head(s.cfg.ID)},
+		Then: slices.Concat(s.cfg.Layout.EraOps(), []store.Op{
+			{Kind: store.OpGet, Key: s.cfg.Layout.Head(s.cfg.ID)},
 			rangeOp(s.cfg.Layout.Fences(s.cfg.ID)),
 			rangeOp(s.cfg.Layout.Templates(s.cfg.ID)),
-			s.policiesOp(),
-		),
+		}, policyset.Ops(s.cfg.Layout)),
 	}
 }
 
@@ -115,7 +123,9 @@ func (s *Shard) loaded(m Moment, res store.TxnResult, err error) {
 	s.startClock(m, stored)
 	s.warnOfClocks()
 	s.state = serving
+	s.listen(m)
 	s.enterEra()
+	s.startSpread()
 }
 
 // takeAll takes what loadTxn has read, and tells the ledger time stored there.
@@ -131,7 +141,7 @@ func (s *Shard) takeAll(results []store.OpResult) (stored lease.Time, err error)
 		return 0, err
 	}
 	s.takeTemplates(rest[2])
-	return stored, s.takePolicies(rest[3], false)
+	return stored, s.takePolicies(rest[3:], false)
 }
 
 // takeHead takes the place in the chain, and tells the ledger time stored there. A
@@ -140,7 +150,7 @@ func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
 	if len(r.KVs) == 0 && s.headRevision > 0 || len(r.KVs) > 0 && r.KVs[0].ModRevision < s.headRevision {
 		s.fallBack(ErrSetBack)
 	}
-	s.headRevision, s.nextGrant, s.cleared = 0, 1, 0
+	s.headRevision, s.nextGrant, s.cleared, s.taken = 0, 1, 0, 0
 	if len(r.KVs) == 0 {
 		return 0, nil
 	}
@@ -149,6 +159,7 @@ func (s *Shard) takeHead(r store.OpResult) (stored lease.Time, err error) {
 		return 0, err
 	}
 	s.headRevision, s.nextGrant, s.cleared = r.KVs[0].ModRevision, head.NextGrant, head.Cleared
+	s.taken = head.PolicyVersion
 	s.seen(head.CommittedUnixMs)
 	return lease.Time(head.ClockNs), nil
 }
@@ -162,36 +173,9 @@ func (s *Shard) takeFences(r store.OpResult) error {
 		f := stored.Fence()
 		f.Raise(s.era.Floor())
 		s.fences[f.Holder] = &fence{Fence: f}
+		s.fencedBefore(f)
+		s.heardBefore[f.Holder] = stored.HeardUnixMs
 	}
-	return nil
-}
-
-// takePolicies replaces the policies. When spread is set, ledgers in memory
-// whose policy has changed are brought to it, and their holders hear of it.
-func (s *Shard) takePolicies(r store.OpResult, spread bool) error {
-	policies := make(map[string]policy, len(r.KVs))
-	for _, kv := range r.KVs {
-		p, err := record.Decode[lease.Policy](kv)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err != nil {
-			s.log.Error("a policy is not usable; its operation has none until it is applied anew", "key", kv.Key, "error", err)
-			continue
-		}
-		policies[p.Operation] = policy{Policy: p, wire: policywire.To(p)}
-	}
-	s.policies = policies
-	if !spread {
-		return nil
-	}
-	s.followPolicies()
-	for _, e := range s.order {
-		if p, ok := policies[e.key.Operation]; ok && e.exists && e.ledger.Rule.Version < p.Rule.Version {
-			s.queue = append(s.queue, &installJob{entry: e})
-		}
-	}
-	s.wakeAllParked() // a budget without a policy may have one now
 	return nil
 }
 
@@ -219,12 +203,16 @@ func (s *Shard) entry(key lease.Key, b *batch) (e *entry, ok bool) {
 		return e, true // not touched: it leaves memory, and is read again
 	}
 	e.touched = s.moment.Mono
-	if e.known {
+	account := s.knowsAccount(e)
+	if e.known && account {
 		s.turn(e)
 		return e, true
 	}
-	if !e.reading {
+	if !e.known && !e.reading {
 		s.readEntry(e, b)
+	}
+	if !account {
+		s.readAccount(e, b)
 	}
 	return e, false
 }
@@ -300,9 +288,10 @@ func (s *Shard) assemble(e *entry) error {
 	e.ledger, e.loading, e.grants = l, nil, nil
 	e.known, e.exists, e.recorded = true, true, true
 	e.opened = make(map[lease.GrantID]int64, len(grants))
+	e.installed = make(map[lease.GrantID]int64, len(grants))
 	for _, r := range grants {
 		if id, err := lease.ParseGrantID(r.ID); err == nil {
-			e.opened[id] = r.OpenedUnixMs
+			e.opened[id], e.installed[id] = r.OpenedUnixMs, r.PolicyVersion
 		}
 	}
 	for _, g := range l.Grants {

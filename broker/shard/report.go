@@ -45,7 +45,8 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 	if err := j.reportCounters(s, b, e, r, answer); err != nil {
 		return nil, err
 	}
-	pol, ruled := s.policies[e.key.Operation]
+	j.installed(b, e, r)
+	pol, ruled := s.ruling(e)
 	if !e.exists && ruled {
 		s.start(e, pol)
 	}
@@ -70,7 +71,7 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 		answer.Shortage = pb.Shortage_SHORTAGE_NO_POLICY
 	default:
 		s.supersede(j, e.key, r.GetSequence(), b)
-		j.wish(s, b, e, r, answer)
+		j.wish(s, b, e, r, pol.DefaultCost, answer)
 	}
 	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
 		answer.GrantId, answer.IssuedTokens = live.ID.String(), live.Issued
@@ -101,15 +102,16 @@ func (j *syncJob) reportCounters(s *Shard, b *batch, e *entry, r *pb.BudgetRepor
 		return nil
 	}
 	was := *g
-	err = e.ledger.Account(s.now, was.ID, r.GetSpentTokens(), r.GetReturnedTokens())
+	err = e.ledger.Account(s.now, was.ID, r.GetSpentTokens(), r.GetReturnedTokens(), r.GetOwedTokens())
 	var above *lease.AboveIssuedError
 	switch {
 	case errors.As(err, &above):
 		answer.Evidence, j.gave = s.evidence(err), true
 	case err != nil:
 		return err
-	case g.Spent != was.Spent || g.Returned != was.Returned:
+	case g.Spent != was.Spent || g.Returned != was.Returned || g.Owed != was.Owed:
 		b.touchGrant(e, g.ID)
+		e.spend(s.moment.Mono, g.Spent-was.Spent)
 		j.gave = j.gave || r.GetNeedTokens() == 0
 		if g.Returned != was.Returned {
 			s.wake(e)
@@ -118,33 +120,29 @@ func (j *syncJob) reportCounters(s *Shard, b *batch, e *entry, r *pb.BudgetRepor
 	return nil
 }
 
-// install brings the budget to the policy in force, in this shard's own stream
-// of commits (C8), and says whether that changed it.
-func (s *Shard) install(e *entry, pol policy, b *batch) bool {
-	if pol.Rule.Version <= e.ledger.Rule.Version {
-		return false
+// installed takes over which policy version the holder has installed. It only rises,
+// so it costs a commit once for each.
+func (j *syncJob) installed(b *batch, e *entry, r *pb.BudgetReport) {
+	live := e.ledger.Live(j.holder, j.req.GetEpoch())
+	if live == nil || live.ID.String() != r.GetGrantId() {
+		return
 	}
-	if e.unknown {
-		s.start(e, pol) // all of the new capacity is unknown
-		return false
+	if version := min(r.GetPolicyVersion(), e.ledger.Rule.Version); version > e.installed[live.ID] {
+		e.installed[live.ID] = version
+		b.touchGrant(e, live.ID)
 	}
-	s.turn(e)
-	if err := e.ledger.Install(s.now, pol.Rule); err != nil {
-		s.log.Error("a policy cannot be installed", "error", err)
-		return false
-	}
-	s.turn(e)
-	b.touch(e)
-	return true
 }
 
 // wish records what the holder wants and tops its grant up towards its fair
 // share, as far as credit is available. What would still be below the need is of
 // no use and is not given.
-func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, answer *pb.BudgetAnswer) {
+func (j *syncJob) wish(s *Shard, b *batch, e *entry, r *pb.BudgetReport, defaultCost int64, answer *pb.BudgetAnswer) {
+	if e.fresh {
+		b.touch(e) // what it earns from now on is kept, however seldom it is asked for
+	}
 	l := &e.ledger
 	d := e.demand(j.holder, j.req.GetEpoch())
-	d.want, d.need = wanted(r, s.policies[e.key.Operation].DefaultCost)
+	d.want, d.need = wanted(r, defaultCost)
 	d.held = r.GetHeldTokens()
 	d.heard, d.hinted = s.moment.Mono, 0
 	d.sequence = r.GetSequence()
@@ -223,6 +221,10 @@ func (s *Shard) grant(b *batch, e *entry, holder lease.Holder, epoch, sequence u
 			e.opened = map[lease.GrantID]int64{}
 		}
 		e.opened[id] = s.moment.UnixMs
+		if e.installed == nil {
+			e.installed = map[lease.GrantID]int64{}
+		}
+		e.installed[id] = e.ledger.Rule.Version // the policy is in the same answer
 	}
 	e.ledger.Grant(id).Sequence = sequence
 	b.touchGrant(e, id)

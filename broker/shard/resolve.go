@@ -23,14 +23,15 @@ var (
 type Resolution struct {
 	GrantID lease.GrantID
 	Key     lease.Key // of the grant's budget
-	By      string
-	Because string
+	// Word is whose word it is: By, Verified, Because and Forced of the audit entry.
+	Word record.Audit
 }
 
 // Resolved is what an attestation did.
 type Resolved struct {
 	Grant   *pb.Grant // as it ended
-	Counted int64     // tokens that count as spent from now on
+	Counted int64     // tokens that count as spent from now on, or slots that are free again
+	Slots   bool      // they are slots
 }
 
 // resolveJob ends an orphaned grant by attestation.
@@ -106,20 +107,27 @@ func (j *resolveJob) attest(s *Shard, b *batch, e *entry, g lease.Grant) {
 		j.err = err
 		return
 	}
-	stored := record.FromGrant(e.key, g, e.opened[g.ID])
-	b.endGrant(s, e, g)
+	stored := e.record(g)
+	spent, slots := g.Spent+counted, e.ledger.Rule.Kind == lease.Concurrency
+	if slots {
+		spent = g.Spent
+	}
+	b.endGrant(s, e, g, Attested, spent, saidText(j.what.Word.By, j.what.Word.Because))
 	e.forgetDemand(g.Holder, g.Epoch)
-	b.add(s.audit("grants.resolve", j.what.By, j.what.Because, g.ID.String(), stored, map[string]int64{"counted_as_spent": counted}))
+	word := j.what.Word
+	word.Action, word.Subject, word.Before, word.After = "grants.resolve", g.ID.String(), stored, map[string]int64{"counted_as_spent": counted}
+	if slots {
+		word.After = map[string]int64{"freed_slots": counted}
+	}
+	b.add(s.audit(word))
 	s.wake(e)
 	j.applied = true
-	j.result = Resolved{Grant: GrantToWire(stored, f.MinEpoch), Counted: counted}
+	j.result = Resolved{Grant: GrantToWire(stored, f.MinEpoch), Counted: counted, Slots: slots}
 }
 
 // audit is the operation that records what an operator did, in the transaction
 // that does it.
-func (s *Shard) audit(action, by, because, subject string, before, after any) store.Op {
-	entry := record.Audit{
-		UnixMs: s.moment.UnixMs, Action: action, By: by, Because: because, Subject: subject, Before: before, After: after,
-	}
-	return put(s.cfg.Layout.Audit(s.moment.UnixMs, action+"-"+subject), entry)
+func (s *Shard) audit(word record.Audit) store.Op {
+	word.UnixMs = s.moment.UnixMs
+	return put(s.cfg.Layout.Audit(word.UnixMs, word.Action+"-"+word.Subject), word)
 }

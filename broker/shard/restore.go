@@ -79,6 +79,16 @@ func (s *Shard) unheardOf(epoch uint64) error {
 }
 
 // start gives a budget that has no record of this generation its ledger.
+func (s *Shard) start(e *entry, pol policy) {
+	e.exists = true
+	e.ledger, e.fresh = s.unused(e.key, e.account, pol)
+	e.unknown = s.era.Unknown()
+	s.turn(e)
+}
+
+// unused is the ledger of a budget that has no record of this generation; account is
+// what its account has of its own, or nil. fresh says that the ledger begins at this
+// moment, with all of the budget spent.
 //
 // In generation 1 it is full: it has never been used, or was full when its record
 // was dropped. After a restore it may have been used in the time that was lost,
@@ -87,38 +97,44 @@ func (s *Shard) unheardOf(epoch uint64) error {
 // nothing can come to rest on it. Once the restore is attested the earlier life
 // counts as spent: from then on the budget has what refill earns, as its
 // operation's template tells.
-func (s *Shard) start(e *entry, pol policy) {
-	e.exists = true
-	defer s.turn(e)
-	switch template := s.template(e.key.Operation); {
+//
+// A template has been under the policies of accounts without a record, the default
+// plan's among them, ever since the attestation: as their budgets have, since records
+// of accounts are never deleted. A budget whose account has a record may have been
+// under anything meanwhile, by whatever rule it stands now, and what the template has
+// earned is not its own: what refills in a second there may be a quota here. So all of
+// it counts as spent now, when it is first asked for, which is never before it was
+// spent. It is recorded at once, or it would begin anew each time it is loaded.
+func (s *Shard) unused(key lease.Key, account *record.Account, pol policy) (l lease.Ledger, fresh bool) {
+	switch template := s.template(key.Operation); {
 	case s.era.Generation == 1:
-		e.ledger = lease.NewLedger(e.key, pol.Rule, s.now)
+		return lease.NewLedger(key, pol.Rule, s.now), false
 	case s.era.Unknown():
-		e.ledger, e.unknown = lease.NewUnknown(e.key, pol.Rule, s.now, s.era.Generation, s.cfg.ID), true
-	case template == nil:
-		e.ledger = lease.NewSpent(e.key, pol.Rule, s.now)
+		return lease.NewUnknown(key, pol.Rule, s.now, s.era.Generation, s.cfg.ID), false
+	case account != nil || template == nil || template.Rule != pol.Rule:
+		return lease.NewSpent(key, pol.Rule, s.now), true
 	default:
-		e.ledger = template.Clone()
-		e.ledger.Key = e.key
-		e.ledger.Advance(s.now)
+		l = template.Clone()
 	}
+	l.Key = key
+	l.Advance(s.now)
+	return l, false
 }
 
-// fullWithout says that a budget of the operation is full without a record, so
-// that a full one may lose its own. (Dropped before, it would be worth less than
-// it was. It is never worth more: nothing is more than full, and a policy that is
+// fullWithout says that the budget of an account without a record is full without one
+// of its own, so that a full one may lose it. (Dropped before, it would be worth less
+// than it was. It is never worth more: nothing is more than full, and a policy that is
 // raised later is installed in the template, where it mints nothing.)
-func (s *Shard) fullWithout(operation string) bool {
+func (s *Shard) fullWithout(key lease.Key, pol policy, ruled bool) bool {
 	if s.era.Generation == 1 {
 		return true
 	}
-	template := s.template(operation)
-	if template == nil || s.era.Unknown() {
+	if !ruled || s.era.Unknown() {
 		return false
 	}
-	l := template.Clone()
-	l.Advance(s.now)
-	return l.Full() && l.Rule.Version == s.policies[operation].Rule.Version
+	l, _ := s.unused(key, nil, pol)
+	s.calendar.Turn(&l, s.now, s.wall, s.behindWall(), s.log)
+	return l.Full()
 }
 
 // template is the operation's template, or nil.
@@ -134,8 +150,8 @@ func (s *Shard) template(operation string) *lease.Ledger {
 //
 // A template is the ledger of a budget that nobody uses: spent when this shard
 // took over the attestation, refilled since, with every new version of the policy
-// installed on what it has. Budgets without a record are copies of it. One that
-// is lost begins anew with nothing, which is never more.
+// installed on what it has. Budgets without a record, of accounts without one, are
+// copies of it. One that is lost begins anew with nothing, which is never more.
 func (s *Shard) takeTemplates(r store.OpResult) {
 	for _, kv := range r.KVs {
 		stored, err := record.Decode[record.Budget](kv)
@@ -154,12 +170,17 @@ func (s *Shard) takeTemplates(r store.OpResult) {
 	}
 }
 
-// followPolicies brings the templates to the policies in force.
+// followPolicies brings the templates to the policies that rule accounts which have
+// nothing of their own.
 func (s *Shard) followPolicies() {
 	if s.era.Generation == 1 || s.era.Unknown() {
 		return
 	}
-	for operation, pol := range s.policies {
+	for _, operation := range s.policies.Operations() {
+		pol, ruled := s.common(operation)
+		if !ruled {
+			continue
+		}
 		switch l := s.template(operation); {
 		case l == nil:
 			fresh := lease.NewSpent(lease.Key{Operation: operation}, pol.Rule, s.now)

@@ -31,7 +31,7 @@ func (j *scanJob) run(s *Shard, b *batch) progress {
 		e, ok := s.entry(key, b)
 		if !ok {
 			loaded = false
-		} else if pol, ruled := s.policies[key.Operation]; ruled && e.err == nil && !e.exists && e.recorded {
+		} else if pol, ruled := s.ruling(e); ruled && e.err == nil && !e.exists && e.recorded {
 			s.start(e, pol) // the record of an earlier generation
 		}
 	}
@@ -67,7 +67,8 @@ func (j *scanJob) readPage(s *Shard, b *batch) bool {
 // filled says that nothing is out and refill must have filled the budget by now.
 func (s *Shard) filled(b record.Budget) bool {
 	if b.Since() != s.era.Generation {
-		return s.fullWithout(b.Operation)
+		pol, ruled := s.common(b.Operation) // most likely: it is looked at again before it is dropped
+		return s.fullWithout(lease.Key{Account: b.Account, Operation: b.Operation}, pol, ruled)
 	}
 	if len(b.Grants) > 0 {
 		return false

@@ -9,7 +9,6 @@ import (
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
-	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // Errors with which requests fail. After any of them the caller may ask again.
@@ -63,9 +62,11 @@ const (
 
 // Shard is the state of one shard at its owner. It belongs to one goroutine.
 type Shard struct {
-	cfg   Config
-	log   *slog.Logger
-	state state
+	cfg Config
+	log *slog.Logger
+	// evidenceAgain is when a contradiction is logged again, on the monotonic clock.
+	evidenceAgain time.Duration
+	state         state
 
 	era      record.Era // that was read last; every transaction compares it
 	staleEra bool
@@ -84,8 +85,11 @@ type Shard struct {
 	wall         int64 // the latest wall clock that was used, in milliseconds since 1970
 	calendar     Calendar
 
-	policies      map[string]policy
+	policies      policies
 	stalePolicies bool
+	taken         int64 // the policy version that has spread to what is stored
+	spreading     bool  // a spreadJob is on its way
+	remindUntil   time.Duration
 	ledgers       map[lease.Key]*entry
 	order         []*entry // all ledgers, for sweeps
 	swept         int
@@ -102,6 +106,15 @@ type Shard struct {
 	flight *batch
 	subs   []*Subscription
 	stats  Stats
+
+	// What operators are shown. Nothing is decided from it, and a reading of the
+	// store does not lose it.
+	heard           map[lease.Holder]time.Duration // when each was, on the monotonic clock
+	heardBefore     map[lease.Holder]int64         // as it is stored, in milliseconds since 1970
+	listening       bool
+	listeningSince  time.Duration // since when
+	listeningUnixMs int64
+	stories         stories
 }
 
 // Stats counts what the shard has done since it was created.
@@ -109,13 +122,6 @@ type Stats struct {
 	Commits, Reads, Requests, Refused, Uncertain int64 // transactions with changes, without; answered requests
 	GrantsOpened, GrantsEnded, TokensIssued      int64
 	Evidence                                     int64 // contradictions reported
-}
-
-// policy is a policy in force, with the form that answers carry. Both are
-// shared and never changed.
-type policy struct {
-	lease.Policy
-	wire *pb.Policy
 }
 
 // job is one request on its way. run applies what it can to memory; after the
@@ -149,7 +155,7 @@ func New(cfg Config) *Shard {
 	if cfg.IdleAfter == 0 {
 		cfg.IdleAfter = 10 * time.Second
 	}
-	s := &Shard{cfg: cfg, log: cfg.Logger, calendar: Calendar{}}
+	s := &Shard{cfg: cfg, log: cfg.Logger, calendar: Calendar{}, heard: map[lease.Holder]time.Duration{}, heardBefore: map[lease.Holder]int64{}, stories: newStories()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -161,7 +167,8 @@ func New(cfg Config) *Shard {
 // forget drops everything that was read from the store.
 func (s *Shard) forget() {
 	s.state = loading
-	s.policies = map[string]policy{}
+	s.policies = noPolicies()
+	s.spreading = false
 	s.ledgers = map[lease.Key]*entry{}
 	s.order, s.swept = nil, 0
 	s.scanning = false
@@ -270,6 +277,7 @@ func (s *Shard) Next(m Moment) *store.Txn {
 	b := s.newBatch()
 	s.beat(b)
 	s.checkEra(b)
+	s.readPolicies(b)
 	s.writeTemplates(b)
 	s.wakeParked(m)
 	s.runQueue(b)
@@ -291,11 +299,6 @@ func (s *Shard) tick(m Moment) {
 }
 
 func (s *Shard) runQueue(b *batch) {
-	if s.stalePolicies || s.moment.Mono-s.polled >= pollEvery {
-		s.polled = s.moment.Mono
-		b.read(s.policiesOp(), func(r store.OpResult) error { return s.takePolicies(r, true) })
-		s.stalePolicies = false
-	}
 	s.queue, s.woken = append(s.queue, s.woken...), nil
 	var keep []job
 	for i, j := range s.queue {
@@ -354,6 +357,7 @@ func (s *Shard) committed(b *batch, res store.TxnResult) {
 		s.failAll(s.behind)
 		return
 	}
+	s.chronicle(b)
 	b.clean()
 	for i, r := range b.reads {
 		if err := r.take(res.Results[b.firstRead+i]); err != nil {

@@ -2,7 +2,9 @@ package shard
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -294,5 +296,48 @@ func TestHintsAreGrouped(t *testing.T) {
 	r.shard.Unsubscribe(sub)
 	if r.shard.Subscribers() != 0 {
 		t.Errorf("%d subscribers", r.shard.Subscribers())
+	}
+}
+
+// A holder that only watches is there, and one whose watch has ended was until then.
+func TestWatchersAreHeard(t *testing.T) {
+	r := newRig(t)
+	r.sync(asking(eu, "acme", 1, 10))
+	sub := r.shard.Subscribe(eu, 1, func([]lease.Key, bool) {})
+	r.pass(time.Minute)
+	if ago, ok := r.shard.Heard(r.now).Ago[eu]; !ok || ago != 0 {
+		t.Errorf("a watching holder was heard %v ago", ago)
+	}
+	r.shard.Unsubscribe(sub)
+	if ago := r.shard.Heard(r.now).Ago[eu]; ago > 0 {
+		t.Errorf("at the end of its watch it was heard %v ago", ago)
+	}
+	r.pass(time.Minute)
+	if ago := r.shard.Heard(r.now).Ago[eu]; ago < time.Minute {
+		t.Errorf("a minute after that it was heard %v ago", ago)
+	}
+}
+
+// However often a batch hints at a budget, its holder hears of it once, in the order of
+// the first hints; that it is fenced it hears once, with the first of them.
+func TestHintsNameKeysOnce(t *testing.T) {
+	var got []string
+	subscription := func(name string) *Subscription {
+		return &Subscription{notify: func(keys []lease.Key, fenced bool) {
+			for _, key := range keys {
+				name += " " + key.Account
+			}
+			got = append(got, fmt.Sprint(name, " ", fenced))
+		}}
+	}
+	one, two, three := subscription("one"), subscription("two"), subscription("three")
+	at := func(account string) lease.Key { return lease.Key{Account: account, Operation: operation} }
+	b := &batch{hints: []hint{
+		{to: one, key: at("b")}, {to: two, fenced: true}, {to: one, key: at("a")}, {to: three, key: at("a")},
+		{to: one, key: at("b")}, {to: one, fenced: true}, {to: one, key: at("a")}, {to: two, fenced: true},
+	}}
+	b.deliverHints()
+	if want := []string{"one b a true", "two true", "three a false"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }

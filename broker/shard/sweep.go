@@ -38,17 +38,32 @@ func (s *Shard) sweep(b *batch) {
 }
 
 func (s *Shard) idle(e *entry) bool {
-	return !e.dirty && !e.reading && s.moment.Mono-e.touched > s.cfg.IdleAfter &&
+	return !e.dirty && !e.reading && !e.asking && s.moment.Mono-e.touched > s.cfg.IdleAfter && !s.reminding(e) &&
 		!slices.ContainsFunc(s.parked, func(j *syncJob) bool { return j.asks(e.key) })
 }
 
-// dropFull drops the record of an idle budget that is full with nothing out, and
-// says false when the batch has no room for that.
+// dropFull drops the record of an idle budget that is full with nothing out, as far as
+// no record means the same, and says false when the batch has no room for that.
 func (s *Shard) dropFull(e *entry, b *batch) bool {
-	if !e.exists || !e.recorded || e.unknown {
+	if !e.exists || !e.recorded || e.unknown || e.err != nil {
 		return true
 	}
-	if pol, ok := s.policies[e.key.Operation]; ok && pol.Rule.Version > e.ledger.Rule.Version {
+	if e.fresh { // what is stored is of before a restore, and means what no record means
+		if b.full() {
+			return false
+		}
+		b.drop(e)
+		return true
+	}
+	if !s.knowsAccount(e) {
+		s.readAccount(e, b) // which policy rules it decides below
+		return false
+	}
+	if s.era.Generation > 1 && e.account != nil {
+		return true // without a record it would begin anew, with all of it spent: see unused
+	}
+	pol, ruled := s.ruling(e)
+	if ruled && pol.Rule.Version > e.ledger.Rule.Version {
 		// Dropped under its old rule it would start full under the new one, and a
 		// capacity that was raised would be minted at once (C8).
 		if !b.full() {
@@ -58,7 +73,7 @@ func (s *Shard) dropFull(e *entry, b *batch) bool {
 	}
 	s.turn(e)
 	e.ledger.Advance(s.now)
-	if !e.ledger.Full() || !s.fullWithout(e.key.Operation) {
+	if !e.ledger.Full() || !s.fullWithout(e.key, pol, ruled) {
 		return true
 	}
 	if b.full() {
@@ -67,23 +82,3 @@ func (s *Shard) dropFull(e *entry, b *batch) bool {
 	b.drop(e)
 	return true
 }
-
-// installJob brings a loaded budget to the newest policy.
-type installJob struct{ entry *entry }
-
-func (j *installJob) run(s *Shard, b *batch) progress {
-	e := j.entry
-	pol, ruled := s.policies[e.key.Operation]
-	if !ruled || s.ledgers[e.key] != e || !s.install(e, pol, b) {
-		return complete
-	}
-	for _, g := range e.ledger.Grants {
-		b.hintKey(s, g.Holder, e.key)
-	}
-	s.wake(e)
-	return complete
-}
-
-func (j *installJob) finish(*Shard) {}
-func (j *installJob) fail(error)    {}
-func (j *installJob) restart() bool { return false }

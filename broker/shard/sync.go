@@ -59,6 +59,7 @@ func (s *Shard) Sync(req *pb.SyncRequest, m Moment, reply func(*pb.SyncResponse,
 		deadline: m.Mono + time.Duration(req.GetWaitMs())*time.Millisecond,
 	}
 	j.reset()
+	s.hearFrom(j.holder, m)
 	s.queue = append(s.queue, j)
 	return Ticket{job: j}
 }
@@ -223,11 +224,11 @@ func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.C
 	// A holder that lives closes a grant with slots in use only when it was told, perhaps
 	// late, that there are none any more. Where the rule is one of slots again by now,
 	// they stay reserved, beside whatever grant the epoch opens next.
-	if err := e.ledger.CloseHeld(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens(), c.GetHeldTokens()); err != nil {
+	if err := e.ledger.CloseHeld(s.now, was.ID, c.GetSpentTokens(), c.GetReturnedTokens(), c.GetOwedTokens(), c.GetHeldTokens()); err != nil {
 		answer.Evidence = s.evidence(err)
 		return answer, nil
 	}
-	s.closed(b, e, was)
+	s.closed(b, e, was, Closed, c.GetSpentTokens(), "")
 	e.forgetDemand(j.holder, j.req.GetEpoch())
 	s.wake(e)
 	return answer, nil
@@ -236,19 +237,21 @@ func (j *syncJob) close(s *Shard, b *batch, e *entry, c *pb.GrantAccount) (*pb.C
 // current brings a budget to the policy in force before its grants are ended: under a
 // rule of before, slots that are in use could count as spent, and be free.
 func (s *Shard) current(e *entry, b *batch) {
-	if pol, ruled := s.policies[e.key.Operation]; ruled && e.exists {
+	if pol, ruled := s.ruling(e); ruled && e.exists {
 		s.install(e, pol, b)
 	}
 }
 
 // closed marks a grant that its holder has closed as ended, or as changed where
-// slots of it may still be in use.
-func (s *Shard) closed(b *batch, e *entry, was lease.Grant) {
+// slots of it may still be in use. It tells by what it ended, and with how many
+// tokens that were told as spent.
+func (s *Shard) closed(b *batch, e *entry, was lease.Grant, what What, spent int64, detail string) {
 	if e.ledger.Grant(was.ID) != nil {
 		b.touchGrant(e, was.ID)
 		return
 	}
-	b.endGrant(s, e, was)
+	e.spend(s.moment.Mono, spent-was.Spent)
+	b.endGrant(s, e, was, what, spent, detail)
 }
 
 // own is the grant of the sender's epoch with this ID, or nil if it is gone.
@@ -267,10 +270,14 @@ func (j *syncJob) own(e *entry, grantID string) (*lease.Grant, error) {
 	return g, nil
 }
 
-// evidence counts and reports a contradiction.
+// evidence counts and reports a contradiction. Of many it logs one in a second, so
+// that a holder fills no disk.
 func (s *Shard) evidence(err error) pb.Evidence {
 	s.stats.Evidence++
-	s.log.Error("an account contradicts the ledger and was refused", "error", err)
+	if s.moment.Mono >= s.evidenceAgain {
+		s.evidenceAgain = s.moment.Mono + time.Second
+		s.log.Error("an account contradicts the ledger and was refused", "error", err, "so_far", s.stats.Evidence)
+	}
 	return pb.Evidence_EVIDENCE_ABOVE_ISSUED
 }
 
