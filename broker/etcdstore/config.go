@@ -27,6 +27,9 @@ type Config struct {
 	// TLS secures the connections; nil for clear text, or for the system's roots
 	// if the endpoints use https.
 	TLS *tls.Config
+	// CurrentTLS, if not nil, is asked instead of TLS before each new connection, so
+	// that certificates and authorities can be renewed. It never returns nil.
+	CurrentTLS func() *tls.Config
 	// Username and Password are for etcd's own authentication; both or none.
 	// They are never logged.
 	Username string
@@ -59,7 +62,7 @@ func (c Config) Validate() error {
 			report("endpoint %q has no address: write it as https://host:2379", endpoint)
 		case scheme != "" && scheme != "http" && scheme != "https":
 			report("endpoint %q: scheme %q is not http or https", endpoint, scheme)
-		case scheme == "http" && c.TLS != nil:
+		case scheme == "http" && c.secured():
 			report("endpoint %q would be used without TLS although TLS is configured: use https", endpoint)
 		}
 	}
@@ -82,6 +85,9 @@ func (c Config) Validate() error {
 // withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
 	c.Endpoints = slices.Clone(c.Endpoints)
+	if c.CurrentTLS != nil {
+		c.TLS = c.CurrentTLS()
+	}
 	if c.DialTimeout == 0 {
 		c.DialTimeout = DefaultDialTimeout
 	}
@@ -97,8 +103,11 @@ func (c Config) withDefaults() Config {
 // usesTLS reports whether the endpoint is reached over TLS.
 func (c Config) usesTLS(endpoint string) bool {
 	scheme, _ := splitEndpoint(endpoint)
-	return scheme == "https" || scheme == "" && c.TLS != nil
+	return scheme == "https" || scheme == "" && c.secured()
 }
+
+// secured says that the connections have a TLS configuration.
+func (c Config) secured() bool { return c.TLS != nil || c.CurrentTLS != nil }
 
 // splitEndpoint cuts "scheme://address"; the scheme may be missing.
 func splitEndpoint(endpoint string) (scheme, address string) {
@@ -110,7 +119,7 @@ func splitEndpoint(endpoint string) (scheme, address string) {
 
 // String shows the configuration without its secrets.
 func (c Config) String() string {
-	return fmt.Sprintf("etcd %s (TLS %v, authenticated %v)", strings.Join(c.Endpoints, ","), c.TLS != nil, c.Username != "")
+	return fmt.Sprintf("etcd %s (TLS %v, authenticated %v)", strings.Join(c.Endpoints, ","), c.secured(), c.Username != "")
 }
 
 // GoString is String, so that no format verb shows a secret.

@@ -66,6 +66,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func clientConfig(cfg Config) clientv3.Config {
+	options := []grpc.DialOption{grpc.WithDisableRetry()}
+	if cfg.CurrentTLS != nil {
+		options = append(options, grpc.WithTransportCredentials(renewedCredentials(cfg.CurrentTLS)))
+	}
 	return clientv3.Config{
 		Endpoints:            cfg.Endpoints,
 		TLS:                  cfg.TLS,
@@ -75,7 +79,7 @@ func clientConfig(cfg Config) clientv3.Config {
 		DialKeepAliveTime:    keepAliveTime,
 		DialKeepAliveTimeout: keepAliveTimeout,
 		MaxUnaryRetries:      oneAttempt,
-		DialOptions:          []grpc.DialOption{grpc.WithDisableRetry()},
+		DialOptions:          options,
 		Logger:               zapLogger(cfg.Logger, nil),
 	}
 }

@@ -9,12 +9,15 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,5 +217,101 @@ func TestOpenWithTLSAndPassword(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// cuttable passes connections on to an endpoint until they are cut.
+type cuttable struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (c *cuttable) keep(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = append(c.conns, conn)
+}
+
+func (c *cuttable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// before is the endpoint with a cuttable in front of it.
+func (c *cuttable) before(t *testing.T, endpoint string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "https://"))
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			c.keep(from)
+			c.keep(to)
+			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+				all.Go(func() {
+					_, _ = io.Copy(way[1], way[0])
+					_ = way[1].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.cut()
+		all.Wait()
+	})
+	return "https://" + listener.Addr().String()
+}
+
+// What is renewed counts for the next connection: an authority that was taken out is
+// not trusted, and one that has come is, though the client began without it.
+func TestTLSIsRenewedWhileTheClientRuns(t *testing.T) {
+	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	way := &cuttable{}
+	endpoint := way.before(t, secured(t, ours))
+	ours.leaf(t, "broker")
+	theirs.leaf(t, "broker")
+	var current atomic.Pointer[tls.Config]
+	current.Store(ours.clientTLS(t, "broker"))
+	s, err := Open(t.Context(), Config{Endpoints: []string{endpoint}, CurrentTLS: current.Load, DialTimeout: 10 * time.Second, RequestTimeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	write := func() error {
+		_, err := s.Txn(t.Context(), store.Txn{Then: []store.Op{put("/tokenlease/k", "v")}})
+		return err
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	current.Store(theirs.clientTLS(t, "broker"))
+	way.cut()
+	if err := write(); err == nil {
+		t.Error("an authority that was taken out is trusted on a new connection")
+	}
+	ours.leaf(t, "renewed")
+	current.Store(ours.clientTLS(t, "renewed"))
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err := write(); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("what was renewed is not taken: %v", err)
+		}
 	}
 }
