@@ -1,6 +1,32 @@
-// Package policyfile reads and writes policies as YAML, strictly.
+// Package policyfile reads and writes policies, plans and accounts as YAML, strictly.
 //
-// A file looks like this; what may be left out is said behind it:
+// A file has one or more of these, in any order:
+//
+//	policies:                 # for everybody
+//	  - operation: report.create
+//	    token-bucket: {capacity: 40, refill: 20 per 1s}
+//	plans:
+//	  - plan: premium
+//	    policies:             # left out: none, so those for everybody
+//	      - operation: report.create
+//	        token-bucket: {capacity: 400, refill: 200 per 1s}
+//	default-plan: premium     # of accounts without a plan; "" is none
+//	accounts:
+//	  - account: Acme
+//	    plan: premium         # left out: the default plan
+//	    policies:             # left out: none of its own
+//	      - operation: report.export
+//	        concurrency: {slots: 2}
+//
+// A policy of an account goes before that of its plan, and that before the one for
+// everybody. What a file does not name is not its matter. A plan, and what an account
+// has of its own, is named as a whole: what stands there is all of it.
+//
+// Names keep their case: Acme and acme are two accounts. A name that YAML takes for
+// something else than a text, such as 007, 1e3, true or null, is refused unless it
+// stands in quotes.
+//
+// A policy looks like this; what may be left out is said behind it:
 //
 //	policies:
 //	  - operation: report.create
@@ -46,5 +72,6 @@
 // with one fault yields no policy, but all the faults, each with its line.
 //
 // [Parse] fills in what was left out, so that two files which mean the same give
-// equal policies, and [Format] writes what Parse reads.
+// equal documents, and [Format] writes what Parse reads. A policy as JSON has the
+// same fields; [JSON] writes it, and [ReadPolicy] reads it.
 package policyfile

@@ -20,7 +20,7 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"unknown field that is like none", least("  banana: 5"), []string{
 			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local"}},
 		{"unknown field in the rule", least("    refil: 1 per 1s"), []string{"p.yaml:5: policies[0].token-bucket.refil: is unknown: did you mean refill?"}},
-		{"unknown field at the top", "version: 1\n" + least(), []string{"p.yaml:1: version: is unknown: want one of policies"}},
+		{"unknown field at the top", "version: 1\n" + least(), []string{"p.yaml:1: version: is unknown: want one of policies, plans, default-plan, accounts"}},
 		{"two rules", least("  rolling-window:", "    limit: 3", "    window: 60s"), []string{
 			"p.yaml:5: policies[0].rolling-window: is a second rule, beside token-bucket in line 3: want one"}},
 		{"three rules, one of them wrong", ruled("concurrency:", "    slots: 3", "  token-bucket: {capacity: 1}", "  fixed-window: {limit: 3}"), []string{
@@ -154,7 +154,7 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"policies are a group", "policies:\n  operation: o\n", []string{"p.yaml:2: policies: is a group of fields: want a list of policies"}},
 		{"policies are empty", "policies:\n", []string{"p.yaml:1: policies: is empty: want a list of policies"}},
 		{"no policies", "policies: []\n", []string{"p.yaml:1: policies: is an empty list: want at least one policy"}},
-		{"the name of a field is a list", "[a]: b\n" + least(), []string{"p.yaml:1: the name of a field is a list: want one of policies"}},
+		{"the name of a field is a list", "[a]: b\n" + least(), []string{"p.yaml:1: the name of a field is a list: want one of policies, plans, default-plan, accounts"}},
 		{"all faults at once", "policies:\n- operation: 1\n  token-bucket:\n    capacity: 1.5\n    refill: 20/s\n  cots: 1\n- cost: 010\n", []string{
 			`p.yaml:2: policies[0].operation: "1" reads as something else than a name: put it in quotes`,
 			`p.yaml:4: policies[0].token-bucket.capacity: "1.5" is not whole: want a whole number of tokens`,
@@ -176,11 +176,11 @@ func TestCase47WholeFilesAreRefused(t *testing.T) {
 		in   string
 		want []string
 	}{
-		{"nothing", "", []string{"p.yaml:1: the file is empty: want a list of policies"}},
-		{"comments alone", "# nothing\n", []string{"p.yaml:1: the file is empty: want a list of policies"}},
-		{"an empty document", "---\n", []string{"p.yaml:2: is empty: want the fields policies"}},
-		{"a list at the top", "- operation: o\n", []string{"p.yaml:1: is a list: want the fields policies"}},
-		{"a word", "policies\n", []string{`p.yaml:1: is "policies": want the fields policies`}},
+		{"nothing", "", []string{"p.yaml:1: the file is empty: want policies, plans or accounts"}},
+		{"comments alone", "# nothing\n", []string{"p.yaml:1: the file is empty: want policies, plans or accounts"}},
+		{"an empty document", "---\n", []string{"p.yaml:2: is empty: want the fields policies, plans, default-plan, accounts"}},
+		{"a list at the top", "- operation: o\n", []string{"p.yaml:1: is a list: want the fields policies, plans, default-plan, accounts"}},
+		{"a word", "policies\n", []string{`p.yaml:1: is "policies": want the fields policies, plans, default-plan, accounts`}},
 		{"a second document", least() + "---\n" + least(), []string{"p.yaml:5: a second document begins here: want one document in a file"}},
 		{"a second document that is empty", least() + "---\n", []string{"p.yaml:5: a second document begins here: want one document in a file"}},
 		{"a wrong second document", least() + "---\n[", []string{"p.yaml:6: this is not YAML, here or just below: did not find expected node content"}},

@@ -2,6 +2,7 @@ package policyfile_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	"github.com/tokenlease/tokenlease/proto/policywire"
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -126,21 +128,21 @@ func TestFormat(t *testing.T) {
     reclaim: proof
     on-unavailable: reject
 `
-	if got := string(policyfile.Format(policies)); got != want {
+	if got := string(policyfile.Format(policyfile.Document{Policies: policies})); got != want {
 		t.Errorf("Format:\n%s\nwant\n%s", got, want)
 	}
 	policies = policies[1:] // of the one operation that two have, which a file has not
-	again, err := policyfile.Parse("p.yaml", policyfile.Format(policies))
+	again, err := policyfile.Parse("p.yaml", policyfile.Format(policyfile.Document{Policies: policies}))
 	if err != nil {
 		t.Errorf("what was written is not read: %v", err)
 	}
-	for i, p := range again {
+	for i, p := range again.Policies {
 		if got, want := policywire.From(p), policywire.From(policies[i]); got != want {
 			t.Errorf("%+v became %+v", want, got)
 		}
 	}
-	if got := string(policyfile.Format(nil)); got != "policies: []\n" {
-		t.Errorf("Format(nil) = %q", got)
+	if got := string(policyfile.Format(policyfile.Document{})); got != "policies: []\n" {
+		t.Errorf("Format of nothing = %q", got)
 	}
 }
 
@@ -155,14 +157,14 @@ func TestInWords(t *testing.T) {
 		{"concurrency: {slots: 1}", "1 slot"},
 		{"concurrency: {slots: 0}", "0 slots"},
 	} {
-		policies, err := policyfile.Parse("p.yaml", []byte(ruled(test.rule)))
+		doc, err := policyfile.Parse("p.yaml", []byte(ruled(test.rule)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := policyfile.RuleInWords(policies[0]); got != test.want {
+		if got := policyfile.RuleInWords(doc.Policies[0]); got != test.want {
 			t.Errorf("RuleInWords of %s = %q, want %q", test.rule, got, test.want)
 		}
-		if got := policyfile.LocalInWords(policies[0]); got != "" {
+		if got := policyfile.LocalInWords(doc.Policies[0]); got != "" {
 			t.Errorf("LocalInWords without one = %q", got)
 		}
 	}
@@ -188,54 +190,90 @@ func TestValidIsReadBack(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		written := policyfile.Format([]*tokenleasev1.Policy{p})
+		written := policyfile.Format(policyfile.Document{Policies: []*tokenleasev1.Policy{p}})
 		again, err := policyfile.Parse("p.yaml", written)
 		if err != nil {
 			t.Fatalf("%q: %v\n%s", because, err, written)
 		}
-		if got := again[0].GetDisabledBecause(); got != because {
+		if got := again.Policies[0].GetDisabledBecause(); got != because {
 			t.Errorf("%q became %q", because, got)
 		}
 	}
 }
 
 // FuzzParse holds that no file makes Parse panic, that what it accepts is valid,
-// and that it survives being written and read again.
+// and that it survives being written and read again, as a file and as JSON.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{full, least(), least("    refill: 1 per 366d", "  max-share: 1%"), least("  cost: 010"),
+	for _, seed := range []string{full, whole, least(), least("    refill: 1 per 366d", "  max-share: 1%"), least("  cost: 010"),
 		ruled("fixed-window: {limit: 1, period: week, time-zone: Asia/Tokyo}", "  hold: 2h"), ruled("rolling-window: {limit: 3, window: 60s}", "  postpaid: true"),
 		ruled("concurrency: {slots: 3}", "  disabled: true", "  disabled-because: '  a  b'"), least("  on-unavailable: local", "  local: {capacity: 1, for: 1ns}"),
-		"policies: [{operation: \"\\u2028\", token-bucket: {capacity: 0}}]", least() + "---\n", "a: &a [*a]", "\t", "- - -", "{[}]"} {
+		"policies: [{operation: \"\\u2028\", token-bucket: {capacity: 0}}]", least() + "---\n", "a: &a [*a]", "\t", "- - -", "{[}]",
+		"plans: [{plan: a}]\ndefault-plan: ''", "accounts: [{account: '007', plan: a-b}, {account: \"a\\e\", plan: ..}]"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		policies, err := policyfile.Parse("p.yaml", data)
+		doc, err := policyfile.Parse("p.yaml", data)
 		if err != nil {
-			if policies != nil || err.Error() == "" {
-				t.Fatalf("policies %v with error %q", policies, err)
+			if !doc.IsEmpty() || err.Error() == "" {
+				t.Fatalf("%v with error %q", doc, err)
 			}
 			return
 		}
-		for _, p := range policies {
+		for _, p := range everyPolicy(doc) {
 			if err := p.Validate(); err != nil {
 				t.Fatalf("accepted an invalid policy: %v", err)
 			}
+			requireJSON(t, p)
 		}
-		written := policyfile.Format(policies)
+		written := policyfile.Format(doc)
 		again, err := policyfile.Parse("again.yaml", written)
 		if err != nil {
 			t.Fatalf("Parse(Format) = %v\n%s", err, written)
 		}
-		if len(again) != len(policies) {
-			t.Fatalf("%d policies became %d", len(policies), len(again))
-		}
-		for i := range again {
-			if !proto.Equal(again[i], policies[i]) {
-				t.Fatalf("%v became %v", policies[i], again[i])
-			}
-		}
+		requireSame(t, again, doc)
 		if twice := policyfile.Format(again); !bytes.Equal(twice, written) {
 			t.Fatalf("Format changed:\n%s\n%s", written, twice)
 		}
 	})
+}
+
+// everyPolicy is every policy of a document, whomever it is for.
+func everyPolicy(d policyfile.Document) []*tokenleasev1.Policy {
+	all := slices.Clone(d.Policies)
+	for _, plan := range d.Plans {
+		all = append(all, plan.GetPolicies()...)
+	}
+	for _, account := range d.Accounts {
+		all = append(all, account.GetPolicies()...)
+	}
+	return all
+}
+
+// requireSame compares documents by the request that applies them.
+func requireSame(t *testing.T, got, want policyfile.Document) {
+	t.Helper()
+	request := func(d policyfile.Document) *tokenleasev1.ApplyPoliciesRequest {
+		return &tokenleasev1.ApplyPoliciesRequest{Policies: d.Policies, Plans: d.Plans, DefaultPlan: d.DefaultPlan, Accounts: d.Accounts}
+	}
+	if !proto.Equal(request(got), request(want)) {
+		t.Fatalf("%v became %v", want, got)
+	}
+}
+
+// requireJSON writes a policy as JSON and reads it.
+func requireJSON(t *testing.T, p *tokenleasev1.Policy) {
+	t.Helper()
+	written := policyfile.JSON(p)
+	parser := strictyaml.New("body")
+	node := parser.JSON(written)
+	if node == nil {
+		t.Fatalf("%v\n%s", parser.Err(), written)
+	}
+	again := policyfile.ReadPolicy(parser, node, "")
+	if err := parser.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, written)
+	}
+	if !proto.Equal(again, p) {
+		t.Fatalf("%v became %v\n%s", p, again, written)
+	}
 }

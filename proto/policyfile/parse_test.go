@@ -159,10 +159,11 @@ func TestParse(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := policyfile.Parse("p.yaml", []byte(test.in))
+			doc, err := policyfile.Parse("p.yaml", []byte(test.in))
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := doc.Policies
 			if len(got) != 1 || !proto.Equal(got[0], test.want) {
 				t.Errorf("Parse:\n got %v\nwant %v", got, test.want)
 			}
@@ -174,10 +175,11 @@ func TestParse(t *testing.T) {
 }
 
 func TestCase49UpperAndLowerCaseAreTwo(t *testing.T) {
-	got, err := policyfile.Parse("p.yaml", []byte(full+strings.TrimPrefix(strings.Replace(full, "report", "Report", 1), "policies:\n")))
+	doc, err := policyfile.Parse("p.yaml", []byte(full+strings.TrimPrefix(strings.Replace(full, "report", "Report", 1), "policies:\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := doc.Policies
 	if len(got) != 2 || got[0].GetOperation() != "report.create" || got[1].GetOperation() != "Report.create" {
 		t.Errorf("Parse = %v, want two policies in the order of the file", got)
 	}
@@ -277,9 +279,9 @@ func TestRefills(t *testing.T) {
 // requireFaults parses a file and compares all that is wrong with it.
 func requireFaults(t *testing.T, in string, want ...string) {
 	t.Helper()
-	policies, err := policyfile.Parse("p.yaml", []byte(in))
-	if policies != nil {
-		t.Errorf("a wrong file gave policies: %v", policies)
+	doc, err := policyfile.Parse("p.yaml", []byte(in))
+	if !doc.IsEmpty() {
+		t.Errorf("a wrong file gave a document: %v", doc)
 	}
 	var faults policyfile.Faults
 	if !errors.As(err, &faults) {

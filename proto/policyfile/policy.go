@@ -9,7 +9,7 @@ import (
 type reader struct {
 	*strictyaml.Parser
 
-	lines map[string]int // where each operation stood first
+	operations map[string]int // where each stood first
 }
 
 // policy reads one policy.
@@ -108,13 +108,13 @@ func (r reader) together(out *tokenleasev1.Policy, node *strictyaml.Node, path s
 func (r reader) operation(node *strictyaml.Node, path string) string {
 	before := r.Troubles()
 	name := r.Name(node, path, tokenleasev1.MaxOperationBytes, "report.create")
-	first := r.lines[name]
+	first := r.operations[name]
 	switch {
 	case r.Troubles() > before:
 	case first != 0:
 		r.Faultf(node.Line, path, "%s has a policy already, in line %d: want one for each operation", strictyaml.Quote(name), first)
 	default:
-		r.lines[name] = node.Line
+		r.operations[name] = node.Line
 	}
 	return name
 }

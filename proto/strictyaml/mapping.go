@@ -150,6 +150,12 @@ func IsMapping(node *Node) bool { return node.Kind == yaml.MappingNode }
 // IsList says whether a node is a list.
 func IsList(node *Node) bool { return node.Kind == yaml.SequenceNode }
 
+// IsEmptyText says whether a node is a text of no letters, in quotes: on purpose.
+func IsEmptyText(node *Node) bool {
+	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
+	return node.Kind == yaml.ScalarNode && node.Value == "" && node.Style&quoted != 0
+}
+
 // isEmpty says whether nothing at all was written.
 func isEmpty(node *Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Value == "" && isPlain(node)

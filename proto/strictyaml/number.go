@@ -103,11 +103,11 @@ func decimal(digits string) string {
 	return trimmed
 }
 
-// Percent reads a share such as 50%, of least to most.
+// Percent reads a share such as 50%, of least to most. It may stand in quotes.
 func (p *Parser) Percent(node *Node, path string, least, most int) int {
 	digits, found := strings.CutSuffix(node.Value, "%")
 	n, err := strconv.ParseInt(digits, 10, 32)
-	if !isPlain(node) || !found || numberProblem(digits, "") != "" || err != nil || int(n) < least || int(n) > most {
+	if node.Kind != yaml.ScalarNode || !found || numberProblem(digits, "") != "" || err != nil || int(n) < least || int(n) > most {
 		p.WrongKind(node, path, fmt.Sprintf("want %d%% to %d%%, in whole percent", least, most))
 		return least
 	}
