@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tokenlease/tokenlease/broker/record"
@@ -39,9 +42,20 @@ type Config struct {
 	SessionTTL time.Duration
 	// HTTPClient calls other brokers. Required.
 	HTTPClient *http.Client
-	Clock      Clock                 // default SystemClock()
-	Registerer prometheus.Registerer // nil: metrics go nowhere
-	Logger     *slog.Logger          // nil discards
+	// ClientOptions are for the RPC clients of other brokers.
+	ClientOptions []connect.ClientOption
+	// CertificateExpires is when the certificate that this broker shows does, for
+	// those who ask. nil: it has none.
+	CertificateExpires func() time.Time
+	// ProgramVersion is told to operators; empty: not known.
+	ProgramVersion string
+	// AuditRetention is how long audit entries are kept, by the wall clock of the owner
+	// of shard 0. Default DefaultAuditRetention. At most the newest 100,000 are kept,
+	// and the newest 1,000 whatever their age.
+	AuditRetention time.Duration
+	Clock          Clock                 // default SystemClock()
+	Registerer     prometheus.Registerer // nil: metrics go nowhere
+	Logger         *slog.Logger          // nil discards
 }
 
 // Validate checks the fields together.
@@ -58,6 +72,9 @@ func (c Config) Validate() error {
 	}
 	if c.SessionTTL != 0 && c.SessionTTL < 2*time.Second {
 		faults = append(faults, fmt.Errorf("session TTL %v is below 2s, the shortest that etcd keeps reliably", c.SessionTTL))
+	}
+	if c.AuditRetention < 0 {
+		faults = append(faults, fmt.Errorf("audit retention %v is negative", c.AuditRetention))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -89,6 +106,9 @@ func New(ctx context.Context, cfg Config) (*Broker, error) {
 	if cfg.SessionTTL == 0 {
 		cfg.SessionTTL = DefaultSessionTTL
 	}
+	if cfg.AuditRetention == 0 {
+		cfg.AuditRetention = DefaultAuditRetention
+	}
 	if cfg.ID == "" {
 		cfg.ID = "broker-" + randomID()
 	}
@@ -111,15 +131,24 @@ func New(ctx context.Context, cfg Config) (*Broker, error) {
 		cfg.Logger.Warn("the number of shards was fixed when the cluster was created", "shards", cluster.Shards, "configured", cfg.Shards)
 	}
 	obs := newMetrics(cfg.Registerer)
-	return &Broker{
+	b := &Broker{
 		cfg: cfg, layout: layout, cluster: cluster, obs: obs,
 		ownership: newOwnership(cfg, layout, cluster, obs),
-		peers:     newPeers(cfg.HTTPClient, cfg.ID),
-	}, nil
+		peers:     newPeers(cfg.HTTPClient, cfg.ID, strings.HasPrefix(cfg.AdvertiseURL, "https://"), cfg.ClientOptions),
+	}
+	cfg.Registerer.MustRegister(newObserver(b))
+	return b, nil
 }
 
 // Run owns and serves shards until ctx ends; then it gives them up in order.
-func (b *Broker) Run(ctx context.Context) error { return b.ownership.run(ctx) }
+func (b *Broker) Run(ctx context.Context) error {
+	keeping, stop := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { b.keepAudit(keeping) })
+	defer keeper.Wait()
+	defer stop()
+	return b.ownership.run(ctx)
+}
 
 // ClusterID is the identity of the cluster.
 func (b *Broker) ClusterID() string { return b.cluster.ID }

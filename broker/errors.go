@@ -19,6 +19,13 @@ var (
 	ErrOverloaded = errors.New("broker: too many requests are waiting; ask again later")
 	// ErrStopping means that this broker is stopping.
 	ErrStopping = errors.New("broker: stopping; ask another broker")
+	// ErrOtherEpoch means that another epoch of the holder is current than the one
+	// that an attestation names.
+	ErrOtherEpoch = errors.New("broker: another epoch is current")
+	// ErrHeard means that a holder was heard too lately to retire it without force.
+	ErrHeard = errors.New("broker: the holder was heard a moment ago")
+	// ErrNoBroker means that a broker that was named is not live.
+	ErrNoBroker = errors.New("broker: no such broker is live")
 	// ErrOtherCluster means that the store holds another cluster than configured.
 	ErrOtherCluster = errors.New("broker: the store holds another cluster")
 )
@@ -36,7 +43,15 @@ var codes = []struct {
 	{shard.ErrInvalid, connect.CodeInvalidArgument},
 	{shard.ErrGrantGone, connect.CodeNotFound},
 	{shard.ErrGrantLive, connect.CodeFailedPrecondition},
+	{ErrPolicyVersion, connect.CodeFailedPrecondition},
+	{ErrPlanInUse, connect.CodeFailedPrecondition},
+	{ErrNotKept, connect.CodeFailedPrecondition},
+	{ErrNoPlan, connect.CodeInvalidArgument},
+	{ErrSplit, connect.CodeInvalidArgument},
 	{ErrGeneration, connect.CodeFailedPrecondition},
+	{ErrOtherEpoch, connect.CodeFailedPrecondition},
+	{ErrHeard, connect.CodeFailedPrecondition},
+	{ErrNoBroker, connect.CodeFailedPrecondition},
 	{ErrNoCluster, connect.CodeFailedPrecondition},
 	{ErrUndeclared, connect.CodeFailedPrecondition},
 	{ErrNoOwner, connect.CodeUnavailable},

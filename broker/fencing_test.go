@@ -192,7 +192,7 @@ func TestPausedOwnerResolvesNothing(t *testing.T) {
 	guarded(t, func(t *testing.T, unguarded bool) error {
 		s, old, _, _, grant := pausedOwner(t, unguarded)
 		_, err := old.admin.ResolveGrant(s.ctx, connect.NewRequest(&pb.ResolveGrantRequest{
-			GrantId: grant, AttestedBy: "ann", Because: "gone", RetireEpoch: true,
+			GrantId: grant, AttestedBy: "ann", Because: "gone", RetireEpoch: true, Force: true,
 		}))
 		if err == nil {
 			return errors.New("a paused owner recorded an attestation")

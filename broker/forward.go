@@ -11,21 +11,24 @@ import (
 
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/shard"
+	"github.com/tokenlease/tokenlease/proto/identity"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 )
 
 const (
 	// forwardedHeader marks a request that a broker has passed on. It is not
 	// passed on again, so requests never go in circles.
-	forwardedHeader = "Tokenlease-Forwarded-By"
+	forwardedHeader = identity.ForwardedHeader
 	// ownerWait is how long a request waits for its shard to get an owner.
 	ownerWait = 2 * time.Second
 )
 
-// peers are the clients of other brokers, by URL.
+// peers are the clients of other brokers, by URL. They name the caller on whose
+// behalf they ask.
 type peers struct {
-	http *http.Client
-	self string
+	http    *http.Client
+	options []connect.ClientOption
+	self    string
 
 	mu      sync.Mutex
 	brokers map[string]peer
@@ -36,8 +39,30 @@ type peer struct {
 	admin  tokenleasev1connect.AdminClient
 }
 
-func newPeers(client *http.Client, self string) *peers {
-	return &peers{http: client, self: self, brokers: map[string]peer{}}
+// newPeers makes the clients. secure refuses brokers that are registered in clear text.
+func newPeers(client *http.Client, self string, secure bool, options []connect.ClientOption) *peers {
+	if secure {
+		base := client.Transport
+		if base == nil {
+			base = http.DefaultTransport
+		}
+		only := *client
+		only.Transport = encrypted{base}
+		client = &only
+	}
+	return &peers{http: client, self: self, options: options, brokers: map[string]peer{}}
+}
+
+// encrypted asks https URLs alone. Those of other brokers come from the store, and a
+// request names the caller and hands out credit.
+type encrypted struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (e encrypted) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" {
+		return nil, fmt.Errorf("the broker at %s is registered in clear text, and this one speaks TLS alone: give that one certificates", req.URL.Host)
+	}
+	return e.RoundTripper.RoundTrip(req)
 }
 
 func (p *peers) at(url string) peer {
@@ -45,9 +70,10 @@ func (p *peers) at(url string) peer {
 	defer p.mu.Unlock()
 	known, ok := p.brokers[url]
 	if !ok {
+		options := append([]connect.ClientOption{connect.WithInterceptors(identity.PassOn())}, p.options...)
 		known = peer{
-			broker: tokenleasev1connect.NewBrokerClient(p.http, url),
-			admin:  tokenleasev1connect.NewAdminClient(p.http, url),
+			broker: tokenleasev1connect.NewBrokerClient(p.http, url, options...),
+			admin:  tokenleasev1connect.NewAdminClient(p.http, url, options...),
 		}
 		p.brokers[url] = known
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -56,7 +57,7 @@ func TestForward(t *testing.T) {
 		}
 
 		resolved, err := other.admin.ResolveGrant(t.Context(), connect.NewRequest(&pb.ResolveGrantRequest{
-			GrantId: grant.GetGrantId(), AttestedBy: "ann", Because: "the machine is gone", RetireEpoch: true,
+			GrantId: grant.GetGrantId(), AttestedBy: "ann", Because: "the machine is gone", RetireEpoch: true, Force: true,
 		}))
 		if err != nil || resolved.Msg.GetCountedAsSpentTokens() != 30 {
 			t.Errorf("attestation through the other broker: %v, %v", resolved, err)
@@ -126,4 +127,18 @@ func TestForwardToNobody(t *testing.T) {
 	n.ownership.publish(map[uint32]owned{0: {Owner: record.Owner{BrokerID: "gone", URL: "http://127.0.0.1:1"}}})
 	_, err = h.send(h.asking("acme", 1))
 	requireCode(t, err, connect.CodeUnavailable)
+}
+
+// A broker over TLS asks nobody in clear text, whatever URL another has registered.
+func TestForwardNeverInClearText(t *testing.T) {
+	n := newSite(t, store.NewMemory(), 1).serve("a")
+	for _, test := range []struct {
+		secure bool
+		want   string
+	}{{false, ""}, {true, "is registered in clear text, and this one speaks TLS alone: give that one certificates"}} {
+		_, err := newPeers(http.DefaultClient, "b", test.secure, nil).at(n.url).admin.WhoAmI(t.Context(), connect.NewRequest(&pb.WhoAmIRequest{}))
+		if got := fmt.Sprint(err); !strings.Contains(got, test.want) || (err == nil) != (test.want == "") {
+			t.Errorf("secure %t: %v, want %q", test.secure, err, test.want)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -11,7 +12,8 @@ import (
 	"github.com/tokenlease/tokenlease/broker/shard"
 )
 
-// metrics of a broker. Labels never name accounts, grants or holders.
+// metrics of a broker. Labels never name accounts or grants. Holders are named where
+// their number is bounded, see observer.
 type metrics struct {
 	commitSeconds prometheus.Histogram
 	commitOps     prometheus.Histogram
@@ -22,11 +24,13 @@ type metrics struct {
 	issued        prometheus.Counter
 	evidence      prometheus.Counter
 	owned         prometheus.Gauge
+	unowned       prometheus.Gauge
 	acquired      prometheus.Counter
 	released      prometheus.Counter
 	lost          prometheus.Counter
 	requests      *prometheus.CounterVec // method, code
 	forwarded     prometheus.Counter
+	resolved      atomic.Bool // a grant was resolved since the store was read for metrics
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -45,8 +49,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reg.MustRegister(h)
 		return h
 	}
-	owned := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tokenlease", Subsystem: "broker", Name: "shards_owned", Help: "Shards that this broker owns."})
-	reg.MustRegister(owned)
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "tokenlease", Subsystem: "broker", Name: name, Help: help})
+		reg.MustRegister(g)
+		return g
+	}
 	return &metrics{
 		commitSeconds: histogram("commit_seconds", "Time from a transaction's start to its answer.", prometheus.ExponentialBuckets(0.0002, 2, 16)),
 		commitOps:     histogram("commit_operations", "Operations in a transaction.", prometheus.ExponentialBuckets(1, 2, 11)),
@@ -56,7 +63,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		ended:         counter("grants_ended_total", "Grants closed, accounted for or resolved."),
 		issued:        counter("tokens_issued_total", "Tokens handed out under grants."),
 		evidence:      counter("evidence_total", "Reports that contradicted the ledger: a store or a disk was set back, or a holder cloned."),
-		owned:         owned,
+		owned:         gauge("shards_owned", "Shards that this broker owns."),
+		unowned:       gauge("shards_unowned", "Shards that no broker owns, as this one sees it."),
 		acquired:      counter("shards_acquired_total", "Shards acquired."),
 		released:      counter("shards_released_total", "Shards given up in order."),
 		lost:          counter("shards_lost_total", "Shards lost to another broker."),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type ownership struct {
 	session store.Session
 	orphans map[uint32]time.Duration // since when a shard has no owner
 	adopted map[uint32]string        // the broker that a shard was taken in place of
+	moves   map[uint32]move          // what operators have chosen, as read last
+	badMove map[string]int64         // the revision of choices that were told to be unusable
 
 	ended chan struct{} // closed when run has given everything up
 
@@ -53,7 +56,7 @@ func newOwnership(cfg Config, layout record.Layout, cluster record.Cluster, obs 
 	return &ownership{
 		cfg: cfg, layout: layout, cluster: cluster, log: cfg.Logger, obs: obs,
 		orphans: map[uint32]time.Duration{}, adopted: map[uint32]string{}, ended: make(chan struct{}), runners: map[uint32]*runner{},
-		owners: map[uint32]record.Owner{}, changed: make(chan struct{}),
+		badMove: map[string]int64{}, owners: map[uint32]record.Owner{}, changed: make(chan struct{}),
 	}
 }
 
@@ -108,7 +111,7 @@ func (o *ownership) runSession(ctx context.Context) error {
 	}
 }
 
-// watch turns changes of brokers, owners, generation, policies and registrations
+// watch turns changes of brokers, owners, moves, generation, policies and registrations
 // into hints.
 // What matters is read again after each; nothing is decided from the events.
 func (o *ownership) watch(ctx context.Context) <-chan struct{} {
@@ -121,12 +124,15 @@ func (o *ownership) watch(ctx context.Context) <-chan struct{} {
 	}
 	go o.follow(ctx, o.layout.Brokers(), nudge)
 	go o.follow(ctx, o.layout.Owners(), nudge)
+	go o.follow(ctx, o.layout.Moves(), nudge)
 	go o.follow(ctx, o.layout.Cluster(), func([]store.Event) {
 		o.each(func(s *shard.Shard, _ shard.Moment) { s.ClusterChanged() })
 	})
-	go o.follow(ctx, o.layout.Policies(), func([]store.Event) {
-		o.each(func(s *shard.Shard, _ shard.Moment) { s.PoliciesChanged() })
-	})
+	for _, prefix := range []string{o.layout.PolicySet(), o.layout.Policies()} { // each change writes the first
+		go o.follow(ctx, prefix, func([]store.Event) {
+			o.each(func(s *shard.Shard, _ shard.Moment) { s.PoliciesChanged() })
+		})
+	}
 	go o.follow(ctx, o.layout.Holders(), func(events []store.Event) {
 		if events == nil {
 			o.each(func(s *shard.Shard, _ shard.Moment) { s.HoldersChanged() })
@@ -193,14 +199,52 @@ func (o *ownership) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	were := o.moves
+	moves, err := o.readMoves(ctx)
+	if err != nil {
+		return err
+	}
 	o.reap()
+	o.moves = moves
 	for id := range o.cluster.Shards {
-		if err := o.settle(ctx, id, owners, preferred(id, brokers)); err != nil {
+		if moves[id] != were[id] {
+			delete(o.adopted, id) // whoever it was taken in place of is given it anew, or was not asked for
+		}
+		if err := o.settle(ctx, id, owners, chosen(id, brokers, moves[id].to)); err != nil {
 			return err
 		}
 	}
 	o.publish(owners)
 	return nil
+}
+
+// move is an operator's choice: the broker that has the shard, and the revision at which
+// that was said.
+type move struct {
+	to       string
+	revision int64
+}
+
+// readMoves reads what operators have chosen. A choice is a preference: one that cannot
+// be read is told once, and does not keep shards from their owners.
+func (o *ownership) readMoves(ctx context.Context) (map[uint32]move, error) {
+	key, end := record.All(o.layout.Moves())
+	res, err := o.cfg.Store.Range(ctx, store.RangeRequest{Key: key, End: end})
+	if err != nil {
+		return nil, err
+	}
+	moves := map[uint32]move{}
+	for _, kv := range res.KVs {
+		m, err := moveOf(o.layout, kv)
+		switch {
+		case err == nil:
+			moves[m.Shard] = move{to: m.BrokerID, revision: kv.ModRevision}
+		case o.badMove[kv.Key] != kv.ModRevision:
+			o.badMove[kv.Key] = kv.ModRevision
+			o.log.Error("which broker is to have a shard cannot be read; the shard goes where the cluster chooses until it is moved anew", "error", err)
+		}
+	}
+	return moves, nil
 }
 
 // settle decides about one shard. owners is corrected where it changes.
@@ -362,6 +406,13 @@ func (o *ownership) runner(id uint32) *runner {
 	return o.runners[id]
 }
 
+// serving is a copy of what this broker runs.
+func (o *ownership) serving() map[uint32]*runner {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return maps.Clone(o.runners)
+}
+
 func (o *ownership) remove(id uint32) *runner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -379,6 +430,7 @@ func (o *ownership) publish(owners map[uint32]owned) {
 	o.mu.Unlock()
 	o.notify()
 	o.obs.owned.Set(float64(o.count()))
+	o.obs.unowned.Set(float64(int(o.cluster.Shards) - len(owners)))
 }
 
 func (o *ownership) count() int {

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -16,89 +18,194 @@ import (
 // ListPolicies implements tokenleasev1connect.AdminHandler.
 func (s adminService) ListPolicies(ctx context.Context, _ *connect.Request[pb.ListPoliciesRequest]) (*connect.Response[pb.ListPoliciesResponse], error) {
 	v := s.b.view(ctx)
-	resp := &pb.ListPoliciesResponse{}
-	err := v.each(s.b.layout.Policies(), func(kv store.KeyValue) error {
-		p, err := record.Decode[lease.Policy](kv)
+	set, err := v.policySet()
+	if err != nil {
+		return nil, wireError(err)
+	}
+	if err := errors.Join(v.faults...); err != nil {
+		return nil, wireError(err)
+	}
+	resp := &pb.ListPoliciesResponse{DefaultPlan: set.Defaults().Plan, Version: set.Version, Revision: v.revision}
+	for _, p := range set.Everybody() {
 		resp.Policies = append(resp.Policies, policywire.To(p))
-		return err
+	}
+	for _, p := range set.Plans() {
+		resp.Plans = append(resp.Plans, planToWire(p))
+	}
+	for _, d := range set.Disabled() {
+		if d.Disabled {
+			resp.Disabled = append(resp.Disabled, disabledToWire(d))
+		}
+	}
+	return connect.NewResponse(resp), nil
+}
+
+// ListAccounts implements tokenleasev1connect.AdminHandler.
+func (s adminService) ListAccounts(ctx context.Context, req *connect.Request[pb.ListAccountsRequest]) (*connect.Response[pb.ListAccountsResponse], error) {
+	v, m := s.b.view(ctx), req.Msg
+	resp := &pb.ListAccountsResponse{}
+	start, err := base64.RawURLEncoding.DecodeString(m.GetPageToken())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("page_token: not one that was returned by a page before"))
+	}
+	size := int(min(m.GetPageSize(), maxPage))
+	if size == 0 {
+		size = defaultPage
+	}
+	from, end := record.All(s.b.layout.Accounts())
+	if m.GetAccount() != "" {
+		from = s.b.layout.Account(m.GetAccount())
+		end = from + "\x00"
+	}
+	full, last, err := v.walk(max(from, string(start)), end, func(kv store.KeyValue) (bool, error) {
+		a, err := record.Decode[record.Account](kv)
+		if err == nil && !a.Empty() && matches(m.GetPlan(), a.Plan) {
+			resp.Accounts = append(resp.Accounts, accountToWire(a))
+		}
+		return len(resp.GetAccounts()) < size, err
 	})
 	if err != nil {
 		return nil, wireError(err)
+	}
+	if !full {
+		resp.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(last + "\x00"))
 	}
 	resp.Revision = v.revision
 	return connect.NewResponse(resp), nil
 }
 
-// ApplyPolicies implements tokenleasev1connect.AdminHandler. The policies and
-// their audit entry are written in one transaction that compares what was read,
-// so a concurrent change makes it start over, and a repeated one changes
-// nothing.
+// ApplyPolicies implements tokenleasev1connect.AdminHandler.
 func (s adminService) ApplyPolicies(ctx context.Context, req *connect.Request[pb.ApplyPoliciesRequest]) (*connect.Response[pb.ApplyPoliciesResponse], error) {
-	wanted := make([]lease.Policy, 0, len(req.Msg.GetPolicies()))
-	for i, p := range req.Msg.GetPolicies() {
-		policy := policywire.From(p)
-		if err := policy.Validate(); err != nil {
-			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("policies[%d]: %w", i, err))
-		}
-		wanted = append(wanted, policy)
+	m := req.Msg
+	e, err := editOf(m)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	for {
-		resp, done, err := s.b.applyPolicies(ctx, wanted, req.Msg)
-		if err != nil {
-			return nil, wireError(err)
-		}
-		if done {
-			return connect.NewResponse(resp), nil
+	w := wish{action: "apply", by: m.GetAppliedBy(), because: m.GetBecause(), ifVersion: m.GetIfVersion(), dryRun: m.GetDryRun()}
+	d, err := s.b.changePolicies(ctx, w, func(*view) (edit, error) { return e, nil })
+	if err != nil {
+		return nil, wireError(err)
+	}
+	resp := &pb.ApplyPoliciesResponse{
+		Revision: d.revision, Version: d.inForce(w), Changes: d.toWire(), Warnings: d.warnings(), DryRun: w.dryRun,
+	}
+	for _, p := range e.policies {
+		now, _ := d.after.For(p.Operation)
+		resp.Policies = append(resp.Policies, policywire.To(now))
+	}
+	for _, c := range d.changes {
+		if c.Subject == record.OfEverybody {
+			resp.Changed = append(resp.Changed, c.Operation)
 		}
 	}
+	return connect.NewResponse(resp), nil
 }
 
-// applyPolicies makes one attempt; done is false when something changed in
-// between.
-func (b *Broker) applyPolicies(ctx context.Context, wanted []lease.Policy, req *pb.ApplyPoliciesRequest) (resp *pb.ApplyPoliciesResponse, done bool, err error) {
-	now := b.cfg.Clock.Now().UnixMilli()
-	resp = &pb.ApplyPoliciesResponse{}
-	var txn store.Txn
-	var before, after []lease.Policy
-	v := b.view(ctx)
-	for _, policy := range wanted {
-		key := b.layout.Policy(policy.Operation)
-		kv, err := v.get(key)
+// inForce is the policy version that is in force once the draft has been made, or
+// was only computed.
+func (d *draft) inForce(w wish) int64 {
+	if w.dryRun || len(d.changes) == 0 {
+		return d.before.Version
+	}
+	return d.version
+}
+
+// editOf reads a validated request.
+func editOf(m *pb.ApplyPoliciesRequest) (e edit, err error) {
+	if e.policies, err = policiesOf(m.GetPolicies(), "policies"); err != nil {
+		return e, err
+	}
+	for i, p := range m.GetPlans() {
+		policies, err := policiesOf(p.GetPolicies(), fmt.Sprintf("plans[%d].policies", i))
 		if err != nil {
-			return nil, false, err
+			return e, err
 		}
-		var current lease.Policy
-		var revision int64
-		if kv != nil {
-			if current, err = record.Decode[lease.Policy](*kv); err != nil {
-				return nil, false, err
-			}
-			revision = kv.ModRevision
-		}
-		txn.If = append(txn.If, store.Compare{Key: key, Target: store.ModRevision, Revision: revision})
-		if kv != nil && policy.SameTerms(current) {
-			resp.Policies = append(resp.Policies, policywire.To(current))
-			continue
-		}
-		policy.Rule.Version, policy.UpdatedUnixMs = current.Rule.Version+1, now
-		txn.Then = append(txn.Then, store.Op{Kind: store.OpPut, Key: key, Value: record.Encode(policy)})
-		before, after = append(before, current), append(after, policy)
-		resp.Policies = append(resp.Policies, policywire.To(policy))
-		resp.Changed = append(resp.Changed, policy.Operation)
+		e.plans = append(e.plans, record.Plan{Name: p.GetName(), Policies: policies})
 	}
-	if len(after) > 0 {
-		txn.Then = append(txn.Then, store.Op{
-			Kind: store.OpPut, Key: b.layout.Audit(now, "policies.apply-"+randomID()),
-			Value: record.Encode(record.Audit{
-				UnixMs: now, Action: "policies.apply", By: req.GetAppliedBy(), Because: req.GetBecause(),
-				Subject: fmt.Sprint(resp.GetChanged()), Before: before, After: after,
-			}),
-		})
+	for i, a := range m.GetAccounts() {
+		policies, err := policiesOf(a.GetPolicies(), fmt.Sprintf("accounts[%d].policies", i))
+		if err != nil {
+			return e, err
+		}
+		e.accounts = append(e.accounts, record.Account{Account: a.GetAccount(), Plan: a.GetPlan(), Policies: policies})
 	}
-	res, err := b.cfg.Store.Txn(ctx, txn)
+	for _, account := range m.GetRemoveAccounts() {
+		e.accounts = append(e.accounts, record.Account{Account: account})
+	}
+	e.removePolicies, e.removePlans, e.defaultPlan = m.GetRemoveOperations(), m.GetRemovePlans(), m.DefaultPlan
+	return e, nil
+}
+
+func policiesOf(wire []*pb.Policy, field string) ([]lease.Policy, error) {
+	policies := make([]lease.Policy, 0, len(wire))
+	for i, p := range wire {
+		policy := policywire.From(p)
+		policy.Rule.Version, policy.UpdatedUnixMs = 0, 0 // the broker's to set
+		if err := policy.Validate(); err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		policies = append(policies, policy)
+	}
+	return policies, nil
+}
+
+// toWire are the changes of a draft in the form of answers, with what they mean for
+// budgets if that was weighed.
+func (d *draft) toWire() []*pb.PolicyChange {
+	out := make([]*pb.PolicyChange, 0, len(d.changes))
+	for i, c := range d.changes {
+		wire := changeToWire(c)
+		if d.effects != nil {
+			wire.LiveBudgets, wire.RecalledTokens = d.effects[i].live, d.effects[i].recalled
+		}
+		out = append(out, wire)
+	}
+	return out
+}
+
+func changeToWire(c record.Change) *pb.PolicyChange {
+	side := func(p *lease.Policy) *pb.Policy {
+		if p == nil {
+			return nil
+		}
+		wire := policywire.To(*p)
+		switch c.Subject {
+		case record.OfPlan:
+			wire.Plan = c.Name
+		case record.OfAccount:
+			wire.Account = c.Name
+		case record.OfEverybody, record.OfDefault, record.OfOperation:
+		}
+		return wire
+	}
+	out := &pb.PolicyChange{Subject: c.String(), Operation: c.Operation, Before: side(c.Before), After: side(c.After)}
+	out.BeforeText, out.AfterText = texts(c)
+	return out
+}
+
+// DisableOperation implements tokenleasev1connect.AdminHandler.
+func (s adminService) DisableOperation(ctx context.Context, req *connect.Request[pb.DisableOperationRequest]) (*connect.Response[pb.DisableOperationResponse], error) {
+	m := req.Msg
+	by, verified := person(ctx, m.GetDisabledBy())
+	over := record.Disabled{Operation: m.GetOperation(), Disabled: true, Because: m.GetBecause(), By: by, Verified: verified}
+	w := wish{action: "disable", by: m.GetDisabledBy(), because: m.GetBecause()}
+	d, err := s.b.changePolicies(ctx, w, func(*view) (edit, error) { return edit{disabled: &over}, nil })
 	if err != nil {
-		return nil, false, err
+		return nil, wireError(err)
 	}
-	resp.Revision = res.Revision
-	return resp, res.Succeeded, nil
+	now, _ := d.after.Disable(m.GetOperation())
+	return connect.NewResponse(&pb.DisableOperationResponse{Disabled: disabledToWire(now), Version: d.inForce(w)}), nil
+}
+
+// EnableOperation implements tokenleasev1connect.AdminHandler.
+func (s adminService) EnableOperation(ctx context.Context, req *connect.Request[pb.EnableOperationRequest]) (*connect.Response[pb.EnableOperationResponse], error) {
+	m := req.Msg
+	by, verified := person(ctx, m.GetEnabledBy())
+	over := record.Disabled{Operation: m.GetOperation(), By: by, Verified: verified}
+	w := wish{action: "enable", by: m.GetEnabledBy(), because: m.GetBecause()}
+	d, err := s.b.changePolicies(ctx, w, func(*view) (edit, error) { return edit{disabled: &over}, nil })
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return connect.NewResponse(&pb.EnableOperationResponse{WasDisabled: len(d.changes) > 0, Version: d.inForce(w)}), nil
 }

@@ -101,15 +101,21 @@ func confirmRegistration(ctx context.Context, txn txnFunc, layout record.Layout,
 	return res.Succeeded, nil
 }
 
-// retire marks the holder's current epoch as gone by attestation, if it is
-// still epoch, and records in the same transaction whose word that is. It is
-// safe to repeat.
+// retire marks the holder's current epoch as gone by attestation, and records in the
+// same transaction whose word that is. It is safe to repeat. Errors: ErrOtherEpoch,
+// if another epoch is current; any other leaves the outcome unknown.
 func retire(ctx context.Context, st store.Store, layout record.Layout, h lease.Holder, epoch uint64, word record.Audit) error {
 	key := layout.Holder(h)
 	for {
 		seen, err := readRegistration(ctx, st.Txn, layout, key)
-		if err != nil || seen.Epoch != epoch || seen.Retired {
+		if err != nil {
 			return err
+		}
+		if seen.Epoch != epoch {
+			return fmt.Errorf("%w: %v is at epoch %d, not %d; look at what it holds now, and decide anew", ErrOtherEpoch, h, seen.Epoch, epoch)
+		}
+		if seen.Retired {
+			return nil
 		}
 		next := seen.Registration
 		next.Retired = true

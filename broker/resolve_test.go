@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -12,11 +13,14 @@ import (
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
-// resolve attests that a grant's epoch is gone.
+// resolve attests that a grant's epoch is gone, or retires it by force.
 func (n *node) resolve(grant string, retire bool) (*pb.ResolveGrantResponse, error) {
-	resp, err := n.admin.ResolveGrant(n.site.ctx, connect.NewRequest(&pb.ResolveGrantRequest{
-		GrantId: grant, AttestedBy: "ann", Because: "the disk was shredded", RetireEpoch: retire,
-	}))
+	return n.resolves(&pb.ResolveGrantRequest{GrantId: grant, RetireEpoch: retire, Force: retire})
+}
+
+func (n *node) resolves(req *pb.ResolveGrantRequest) (*pb.ResolveGrantResponse, error) {
+	req.AttestedBy, req.Because = "ann", "the disk was shredded"
+	resp, err := n.admin.ResolveGrant(n.site.ctx, connect.NewRequest(req))
 	if err != nil {
 		return nil, err
 	}
@@ -130,4 +134,47 @@ func TestResolveAuditIsAtomic(t *testing.T) {
 	if audited.Load() != 2 {
 		t.Errorf("%d audit entries, want that of the retirement and that of the grant", audited.Load())
 	}
+}
+
+// A holder that was heard a moment ago is not retired by way of its grant either,
+// unless that is forced and recorded (case 53); one that was silent is.
+func TestCase53ResolveHeard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newLocalSite(t, store.NewMemory(), 1)
+		n := s.start("a").ready()
+		n.apply(bucket(40, 0))
+		h := n.join("eu", "limiter-0").hears("acme", 1)
+		grant := h.ask("acme", 10).GetGrantId()
+		pass(2 * time.Minute)
+		h.ask("acme", 10, grant)
+		pass(12 * time.Second)
+		_, err := n.resolves(&pb.ResolveGrantRequest{GrantId: grant, RetireEpoch: true})
+		requireCode(t, err, connect.CodeFailedPrecondition)
+		if !strings.Contains(err.Error(), "heard 12s ago") || !strings.Contains(err.Error(), "force") {
+			t.Errorf("error %v", err)
+		}
+		s.requireBalance("acme", 30, 10)
+		if resp := h.sync(h.asking("acme", 10, grant)); resp.GetFenced() || len(s.actions("holders.retire")) != 0 {
+			t.Errorf("it was retired all the same: %v", resp)
+		}
+		if _, err := n.resolve(grant, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range append(s.actions("holders.retire"), s.actions("grants.resolve")...) {
+			if !entry.Forced {
+				t.Errorf("not recorded as forced: %+v", entry)
+			}
+		}
+		s.requireBalance("acme", 30, 0)
+
+		silent := n.join("us", "limiter-0").hears("acme", 1)
+		other := silent.ask("acme", 5).GetGrantId()
+		pass(61 * time.Second)
+		if _, err := n.resolves(&pb.ResolveGrantRequest{GrantId: other, RetireEpoch: true}); err != nil {
+			t.Errorf("one that was silent: %v", err)
+		}
+		if all := s.actions("holders.retire"); len(all) != 2 || all[1].Forced {
+			t.Errorf("audit %+v", all)
+		}
+	})
 }

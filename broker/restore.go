@@ -69,10 +69,14 @@ func DrawStride() uint32 {
 // record at the same revision, might take it. Who restores once more has to declare
 // once more in any case.
 //
+// It is declared by the caller of ctx, or where that has no certificate by whom the
+// request names.
+//
 // stride draws by how much the generation is raised, as DrawStride does. Errors:
 // ErrGeneration, ErrNoCluster, record.ErrUnreadable; any other leaves the outcome
 // unknown.
 func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.DeclareRestoreRequest, unixMs int64, stride func() uint32) (*pb.Restore, error) {
+	by, verified := person(ctx, req.GetDeclaredBy())
 	for {
 		era, declared, err := readEra(ctx, txn, layout)
 		if err != nil {
@@ -91,11 +95,11 @@ func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req 
 		}
 		next := record.Declaration{
 			Generation: above + step, Replaced: era.Generation, Nonce: req.GetNonce(),
-			UnixMs: unixMs, By: req.GetDeclaredBy(), Because: req.GetBecause(),
+			UnixMs: unixMs, By: by, Because: req.GetBecause(),
 		}
 		cluster := era.Cluster
 		cluster.Generation = next.Generation
-		word := record.Audit{Action: "restore.declare", By: next.By, Because: next.Because}
+		word := record.Audit{Action: "restore.declare", By: by, Verified: verified, Because: next.Because}
 		done, err := changeEra(ctx, txn, layout, era, cluster, next, word, unixMs)
 		if err != nil {
 			return nil, err
@@ -111,6 +115,7 @@ func DeclareRestore(ctx context.Context, txn txnFunc, layout record.Layout, req 
 // the moment at which they read this. An attestation is made once: where it was
 // made, a later one gets the first. Errors: as DeclareRestore, and ErrUndeclared.
 func AttestRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *pb.AttestRestoreRequest, unixMs int64) (*pb.Restore, error) {
+	by, verified := person(ctx, req.GetAttestedBy())
 	for {
 		era, declared, err := readEra(ctx, txn, layout)
 		if err != nil {
@@ -129,8 +134,8 @@ func AttestRestore(ctx context.Context, txn txnFunc, layout record.Layout, req *
 			return restoreToWire(next, era), nil
 		}
 		cluster.Attested = era.Generation
-		next.AttestedUnixMs, next.AttestedBy, next.AttestedBecause = unixMs, req.GetAttestedBy(), req.GetBecause()
-		word := record.Audit{Action: "restore.attest", By: next.AttestedBy, Because: next.AttestedBecause}
+		next.AttestedUnixMs, next.AttestedBy, next.AttestedBecause = unixMs, by, req.GetBecause()
+		word := record.Audit{Action: "restore.attest", By: by, Verified: verified, Because: next.AttestedBecause}
 		done, err := changeEra(ctx, txn, layout, era, cluster, next, word, unixMs)
 		if err != nil {
 			return nil, err

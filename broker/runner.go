@@ -195,8 +195,9 @@ func (r *runner) sync(ctx context.Context, req *pb.SyncRequest) (*pb.SyncRespons
 	})
 }
 
-// resolve runs an attestation at this shard.
+// resolve runs an attestation at this shard. Metrics tell of it at once.
 func (r *runner) resolve(ctx context.Context, what shard.Resolution) (shard.Resolved, error) {
+	defer r.obs.resolved.Store(true)
 	return ask(ctx, r, func(s *shard.Shard, _ shard.Moment, reply func(shard.Resolved, error)) func() {
 		s.Resolve(what, reply)
 		return nil

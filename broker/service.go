@@ -20,9 +20,9 @@ const watchBeat = 10 * time.Second
 
 // Mount adds the Broker and Admin services to mux.
 func (b *Broker) Mount(mux *http.ServeMux, opts ...connect.HandlerOption) {
-	opts = append(opts, connect.WithInterceptors(b.obs.interceptor()))
+	opts = append(opts, connect.WithInterceptors(b.obs.interceptor(), logActs(b.cfg.Logger)))
 	mux.Handle(tokenleasev1connect.NewBrokerHandler(brokerService{b}, opts...))
-	mux.Handle(tokenleasev1connect.NewAdminHandler(adminService{b}, opts...))
+	mux.Handle(tokenleasev1connect.NewAdminHandler(adminService{b: b}, opts...))
 }
 
 // brokerService serves the Broker RPCs. Requests have been validated.

@@ -31,6 +31,8 @@ type checker struct {
 	v    *view
 	era  record.Cluster
 	resp *pb.VerifyResponse
+
+	version int64 // of the policies
 }
 
 func (c *checker) report(format string, args ...any) {
@@ -42,20 +44,7 @@ func (c *checker) run() error {
 	if err != nil {
 		return err
 	}
-	err = c.v.each(c.b.layout.Policies(), func(kv store.KeyValue) error {
-		c.resp.Policies++
-		p, err := record.Decode[lease.Policy](kv)
-		if err != nil {
-			c.report("%v", err)
-			return nil
-		}
-		if err := p.Validate(); err != nil {
-			c.report("policy at %s: %v", kv.Key, err)
-		}
-		c.place(kv.Key, c.b.layout.Policy(p.Operation))
-		return nil
-	})
-	if err != nil {
+	if err := c.policies(); err != nil {
 		return err
 	}
 	c.v.registrations = map[lease.Holder]record.Registration{}
@@ -194,6 +183,9 @@ func (c *checker) grant(id uint32, head record.Head, path string, g record.Grant
 	case g.Epoch > registered:
 		c.report("grant %s is of epoch %d of %v, whose newest is %d: the store was set back", g.ID, g.Epoch, h, registered)
 	}
+	if g.PolicyVersion > c.version {
+		c.report("the holder of grant %s has installed policy version %d, and version %d is in force: the policies were set back", g.ID, g.PolicyVersion, c.version)
+	}
 	if outstanding := g.Issued - g.Spent - g.Returned; g.Epoch < minEpoch {
 		c.resp.OrphanedTokens += outstanding
 	}
@@ -225,6 +217,9 @@ func (c *checker) budget(head record.Head, kv store.KeyValue, grants map[string]
 		delete(grants, path)
 	}
 	c.resp.ReservedTokens += b.Reserved
+	if b.Rule.Version > c.version {
+		c.report("budget %s/%s is under policy version %d, and version %d is in force: the policies were set back; apply them again until the version is above", b.Account, b.Operation, b.Rule.Version, c.version)
+	}
 	if _, err := b.Ledger(own); err != nil {
 		c.report("%v", err)
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/tokenlease/tokenlease/broker/policyset"
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
-	"github.com/tokenlease/tokenlease/proto/policywire"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -26,8 +26,12 @@ type view struct {
 	registrations map[lease.Holder]record.Registration
 	fences        map[uint32]map[lease.Holder]uint64
 	heads         map[uint32]record.Head
-	policies      map[string]lease.Policy
-	templates     map[string]record.Budget // by key
+	stored        map[string]record.Grant   // by key: see readGrants
+	set           *policyset.Set            // see policySet
+	setRecords    []store.KeyValue          // that it was made of
+	faults        []error                   // records of it that are not usable
+	accounts      map[string]record.Account // see account
+	templates     map[string]record.Budget  // by key
 	calendar      shard.Calendar
 }
 
@@ -35,16 +39,23 @@ func (b *Broker) view(ctx context.Context) *view {
 	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}, templates: map[string]record.Budget{}, calendar: shard.Calendar{}}
 }
 
+// read reads keys at the revision of the view.
+func (v *view) read(req store.RangeRequest) (store.RangeResult, error) {
+	req.Revision = v.revision
+	res, err := v.b.cfg.Store.Range(v.ctx, req)
+	if err == nil && v.revision == 0 {
+		v.revision = res.Revision
+	}
+	return res, err
+}
+
 // walk calls take for every key in [from, end), in order, until it says stop.
 // full is false when it did, and last is the last key that was taken.
 func (v *view) walk(from, end string, take func(store.KeyValue) (more bool, err error)) (full bool, last string, err error) {
 	for {
-		res, err := v.b.cfg.Store.Range(v.ctx, store.RangeRequest{Key: from, End: end, Limit: readPage, Revision: v.revision})
+		res, err := v.read(store.RangeRequest{Key: from, End: end, Limit: readPage})
 		if err != nil {
 			return false, last, err
-		}
-		if v.revision == 0 {
-			v.revision = res.Revision
 		}
 		for _, kv := range res.KVs {
 			more, err := take(kv)
@@ -135,6 +146,13 @@ func (v *view) grant(r record.Grant) (*pb.Grant, error) {
 	return shard.GrantToWire(r, lowest), nil
 }
 
+// ledgerTime is the latest wall clock that is known of a shard, in milliseconds since
+// 1970, and its ledger time by that.
+func (v *view) ledgerTime(head record.Head) (wallMs int64, now lease.Time) {
+	wallMs = max(v.b.cfg.Clock.Now().UnixMilli(), head.CommittedUnixMs)
+	return wallMs, lease.Time(head.ClockNs).Add(time.Duration(wallMs-head.CommittedUnixMs) * time.Millisecond)
+}
+
 // budget is a stored budget in the form of answers, with what refill has earned
 // since it was recorded by the clock of this broker: an estimate for people.
 func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
@@ -153,7 +171,7 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 		return nil, err
 	}
 	budget := &pb.Budget{
-		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: policywire.To(policy),
+		Key: &pb.BudgetKey{Account: r.Account, Operation: r.Operation}, Policy: policyToWire(policy),
 		ReservedTokens: r.Reserved, Shard: id, UpdatedLedgerNs: r.UpdatedNs, Projected: true, NotStrict: !policy.Strict(),
 	}
 	if unknown != nil {
@@ -166,62 +184,24 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 	if err := v.addGrants(budget, r, withGrants); err != nil {
 		return nil, err
 	}
-	wall := max(v.b.cfg.Clock.Now().UnixMilli(), head.CommittedUnixMs)
-	now := lease.Time(head.ClockNs).Add(time.Duration(wall-head.CommittedUnixMs) * time.Millisecond)
+	wall, now := v.ledgerTime(head)
 	l := r.Bare()
 	v.calendar.Turn(&l, l.Updated, wall, 0, v.b.cfg.Logger)
 	l.Advance(now)
-	budget.AvailableTokens, budget.RecoveringTokens = l.Available, l.Counted()
+	if budget.GetOrphanedTokens() == 0 {
+		v.fullIn(budget, l, now)
+	}
+	budget.AvailableTokens, budget.RecoveringTokens, budget.DebtTokens = l.Available, l.Counted(), l.Debt
 	if budget.GetRecoveringTokens() == lease.MaxCapacity {
 		budget.RecoveringTokens = l.Rule.Capacity // all, however much it is: see lease.NewSpent
 	}
 	return budget, nil
 }
 
-// addGrants reads the budget's grants, as far as they are to be shown or may be
-// orphaned.
-func (v *view) addGrants(budget *pb.Budget, r record.Budget, all bool) error {
-	for _, path := range r.Grants {
-		kv, err := v.get(v.b.layout.Grants(budget.GetShard()) + path)
-		if err != nil {
-			return err
-		}
-		if kv == nil {
-			continue // damage, which Verify reports
-		}
-		stored, err := record.Decode[record.Grant](*kv)
-		if err != nil {
-			return err
-		}
-		g, err := v.grant(stored)
-		if err != nil {
-			return err
-		}
-		if g.GetState() == pb.GrantState_GRANT_STATE_ORPHANED {
-			budget.OrphanedTokens += g.GetOutstandingTokens()
-		}
-		if all {
-			budget.Grants = append(budget.Grants, g)
-		}
-	}
-	return nil
-}
-
 // policy is the policy in force for the budget: its costs as they stand now,
 // with the rule that the budget runs under.
-func (v *view) policy(r record.Budget) (lease.Policy, error) {
-	if v.policies == nil {
-		v.policies = map[string]lease.Policy{}
-		err := v.each(v.b.layout.Policies(), func(kv store.KeyValue) error {
-			p, err := record.Decode[lease.Policy](kv)
-			v.policies[p.Operation] = p
-			return err
-		})
-		if err != nil {
-			return lease.Policy{}, err
-		}
-	}
-	p := v.policies[r.Operation]
-	p.Operation, p.Rule = r.Operation, r.Rule
-	return p, nil
+func (v *view) policy(r record.Budget) (policyset.Ruling, error) {
+	ruling, _, err := v.ruling(lease.Key{Account: r.Account, Operation: r.Operation})
+	ruling.Operation, ruling.Rule = r.Operation, r.Rule
+	return ruling, err
 }

@@ -45,33 +45,44 @@ func (v *view) earlier(g record.Grant) (bool, error) {
 // inForce is the record of a budget as the generation in force has it. Of one of
 // before a restore that is not attested, all is unknown: one grant stands for it.
 // Once it is attested, the budget is like one without a record: it has what its
-// operation's template has.
+// operation's template has, or, where its account has a record, all of it counts as
+// spent when it is first asked for.
 func (v *view) inForce(id uint32, r record.Budget) (record.Budget, *pb.Grant, error) {
 	cluster, err := v.era()
 	if err != nil || r.Since() >= cluster.Generation {
 		return r, nil, err
 	}
-	if _, err := v.policy(r); err != nil { // reads all of them
+	rule, key := r.Rule, lease.Key{Account: r.Account, Operation: r.Operation}
+	p, ruled, err := v.ruling(key)
+	if err != nil {
 		return r, nil, err
 	}
-	rule := r.Rule
-	if p, ok := v.policies[r.Operation]; ok {
+	if ruled {
 		rule = p.Rule
 	}
-	key := lease.Key{Account: r.Account, Operation: r.Operation}
 	if cluster.Unknown() {
 		l := lease.NewUnknown(key, rule, lease.Time(r.UpdatedNs), cluster.Generation, id)
 		g := record.FromGrant(key, l.Grants[0], 0)
 		return record.FromLedger(&l), shard.GrantToWire(g, g.Epoch+1), nil
 	}
+	account, err := v.account(r.Account)
+	if err != nil {
+		return r, nil, err
+	}
 	template, err := v.template(id, r.Operation)
-	if err != nil || template.Since() != cluster.Generation {
+	if err != nil || template.Since() != cluster.Generation || account.Account != "" {
 		head, headErr := v.head(id)
-		l := lease.NewSpent(key, rule, lease.Time(head.ClockNs))
+		_, now := v.ledgerTime(head)
+		l := lease.NewSpent(key, rule, now)
 		return record.FromLedger(&l), nil, errors.Join(err, headErr)
 	}
 	template.Account = r.Account
-	return template, nil, nil
+	if l := template.Bare(); ruled {
+		l.Grants, l.Rule.Version = nil, 0 // the shard may not have taken the policy up yet
+		err = l.Install(l.Updated, rule)
+		template = record.FromLedger(&l).In(cluster.Generation)
+	}
+	return template, nil, err
 }
 
 // template is the stored template of the operation, or none.
@@ -102,6 +113,9 @@ func (v *view) unrecorded(key lease.Key) error {
 	case cluster.Unknown():
 		return fmt.Errorf("no record of budget %s %s: a restore was declared and is not attested, so all of it is reserved as unknown; see `tokenlease restore status`", key.Account, key.Operation)
 	}
+	if account, err := v.account(key.Account); err != nil || account.Account != "" {
+		return errors.Join(err, fmt.Errorf("no record of budget %s %s: nothing of it is out, and nobody has asked for it since the restore was attested; all of it counts as spent when somebody does, since its account has policies or a plan of its own; see `tokenlease restore status`", key.Account, key.Operation))
+	}
 	return fmt.Errorf("no record of budget %s %s: nothing of it is out, and it has what refill has earned since the restore was attested; see `tokenlease restore status`", key.Account, key.Operation)
 }
 
@@ -130,13 +144,4 @@ func (v *view) listedGrant(kv store.KeyValue) (*pb.Grant, error) {
 		return nil, err
 	}
 	return v.grant(r)
-}
-
-// grants is the prefix of what listedGrant reads.
-func (v *view) grants() (func(uint32) string, error) {
-	cluster, err := v.era()
-	if cluster.Unknown() {
-		return v.b.layout.Budgets, err
-	}
-	return v.b.layout.Grants, err
 }
