@@ -41,7 +41,7 @@ func (sh *shardState) accounts() []*account {
 // wire is the closed grant in the form of requests.
 func (c *closing) wire() *pb.GrantAccount {
 	return &pb.GrantAccount{
-		GrantId: c.id, SpentTokens: c.spent, ReturnedTokens: c.returned, HeldTokens: c.held,
+		GrantId: c.id, SpentTokens: c.spent, ReturnedTokens: c.returned, HeldTokens: c.held, OwedTokens: c.owed,
 		Key: &pb.BudgetKey{Account: c.key.Account, Operation: c.key.Operation},
 	}
 }

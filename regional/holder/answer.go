@@ -66,6 +66,8 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 		return
 	}
 	k.budget.answered.Store(max(1, int64(now)))
+	k.heardOwed()
+	k.toldPolicy = max(k.toldPolicy, k.sentPolicy)
 	turned := m.turn(k, a)
 	m.adopt(k, a)
 	m.learn(k, a, now)
@@ -122,6 +124,8 @@ func (m *Manager) yield(k *keyState, a *pb.BudgetAnswer) {
 		if k.recalled || a.GetLevelTokens() < k.wantSent {
 			m.giveBack(k, a.GetLevelTokens())
 		}
+	case pb.Shortage_SHORTAGE_NO_POLICY:
+		m.giveBack(k, 0) // nothing is admitted any more
 	}
 	k.recalled = false
 }
@@ -136,6 +140,7 @@ func (m *Manager) adopt(k *keyState, a *pb.BudgetAnswer) {
 	}
 	if k.grant == "" {
 		k.grant = id
+		k.toldPolicy = a.GetPolicy().GetVersion() // the broker knows what came with the grant
 		m.stats.GrantsOpened++
 	}
 	if k.grant == id && a.GetIssuedTokens() > k.issued {

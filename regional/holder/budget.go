@@ -8,6 +8,7 @@ import (
 
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional/tally"
 )
 
 // Budget is the credit of one key in this process: what the hot path touches.
@@ -26,6 +27,9 @@ type Budget struct {
 	// Key of the budget.
 	Key     lease.Key
 	outlook atomic.Pointer[Outlook]
+	// Tally is where those who decide by the budget count; nil until they set it. The
+	// manager leaves it alone.
+	Tally   atomic.Pointer[tally.Tally]
 	asked   atomic.Int64 // cost of a check that did not wait; 0: none since the newest request
 	denied  atomic.Bool  // a check was denied since the manager last looked
 	shortAt atomic.Int64 // monotonic time of the newest answer that gave less than was wanted; 0: none
@@ -182,8 +186,9 @@ func (b *Budget) Stopped() bool {
 	return o != nil && o.Stopped
 }
 
-// Judge says what a check of cost tokens that finds no credit is told at now, with
-// what the budget owes before it. It may be called concurrently.
+// Judge says what a check of cost tokens that finds no credit is told at now. A denial
+// that is known is of before the Debt, which is paid before the check. It may be called
+// concurrently.
 func (b *Budget) Judge(cost int64, now time.Duration) Verdict {
 	return b.Outlook().judge(cost, b.Debt(), b.holds.freed.Load(), b.holds.held.Load(), now)
 }
@@ -211,15 +216,18 @@ func (b *Budget) tell() {
 	b.news = make(chan struct{})
 }
 
-// retire takes the budget out of use, unless somebody has an interest in it.
-func (b *Budget) retire() bool {
+// retire takes a budget without a grant out of use, unless somebody has an interest in
+// it, and says what it owed: nobody collects that any more.
+func (b *Budget) retire() (owed int64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting.count > 0 || b.pinned.Load() || b.holds.held.Load() > 0 || b.holds.debt.Load() > 0 {
-		return false
+	if b.waiting.count > 0 || b.pinned.Load() || b.holds.held.Load() > 0 {
+		return 0, false
 	}
 	b.retired = true
-	return true
+	owed = b.holds.debt.Swap(0)
+	b.holds.told = 0
+	return owed, true
 }
 
 // take moves up to most tokens out of the hot path, and says how many.
@@ -243,12 +251,9 @@ func (b *Budget) defaults() int64 {
 	return b.waiting.costs[0]
 }
 
-// demand is what waits now, debt included: it waits to be paid.
-func (b *Budget) demand() (count, sum, cheapest int64) { return b.owing(b.waits()) }
-
-// waits is what waits now: how many checks, their costs in all, and the
+// demand is what waits now: how many checks, their costs in all, and the
 // cheapest. A default cost that is not known counts as 0.
-func (b *Budget) waits() (count, sum, cheapest int64) {
+func (b *Budget) demand() (count, sum, cheapest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	count, sum, cheapest = b.waiting.count, b.waiting.sum, b.waiting.cheapest()

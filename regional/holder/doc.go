@@ -55,11 +55,21 @@
 // # Debt
 //
 // A settlement may be above its hold where the policy is postpaid. The excess is
-// taken from the balance, and what that does not cover is owed. While anything is
-// owed, what would enter the balance pays it first, and counts as spent; so the
-// balance is 0 and nothing is admitted until it is paid. The debt is the budget's, not
-// the grant's. It is kept in memory: it is lost with the process, and dropped when
-// the policy becomes one of slots. Such a budget is not strict.
+// taken from the balance, and what that does not cover is owed. The manager is
+// signaled, and tells it in the next report, at most SyncInterval after the one before,
+// as one more cumulative counter of the grant. Until then what would enter the balance
+// pays it first, and counts as spent. Once it is told it is the ledger's to collect,
+// before more of the budget is handed out to anybody; what this region holds by then
+// may be spent, as any credit that is held. The type holds in hold.go says why each
+// token of debt is paid once.
+//
+// A debt lives as long as the process until it is reported, and then as long as the
+// ledger. So a crash loses what was settled since the newest report, while an
+// orderly stop, the end of a grant here and a lost answer keep it. It is dropped when
+// the policy becomes one of slots. Where the broker has ended the grant on its own, what
+// was settled since the newest report has no grant to be told under: the next grant of
+// the budget pays it, and if there is none before the budget goes idle, or the epoch
+// ends, it is given up as in a crash. Such a budget is not strict.
 //
 // # Kinds of rules
 //

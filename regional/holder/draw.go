@@ -57,8 +57,8 @@ func (m *Manager) draw(k *keyState) {
 	}
 }
 
-// admit lets the hot path spend n more tokens of the grant. What the budget owes is
-// paid of them first, which counts as spent.
+// admit lets the hot path spend n more tokens of the grant. What the budget owes and
+// has not told is paid of them first, which counts as spent.
 func (m *Manager) admit(k *keyState, n int64) {
 	k.bound += n
 	k.publish() // before the credit has it: their sum is never above the truth
@@ -142,20 +142,23 @@ func (m *Manager) closeGrant(k *keyState) {
 }
 
 // finalCounters takes the grant's credit out of the hot path for good, and is
-// what was spent of it. Its holds lose their claim first, so nothing of them comes
+// what was spent of it, and what is owed. Its holds lose their claim first, so nothing of them comes
 // back after the credit was taken. What was held as tokens counts as spent; slots
 // stay reserved at the broker, since the work may go on.
 func (m *Manager) finalCounters(k *keyState) *closing {
 	slots := k.budget.endHolds()
 	k.bound -= slots
 	k.bound -= k.budget.take(math.MaxInt64)
-	return &closing{key: k.budget.Key, id: k.grant, held: slots, spent: k.bound, returned: k.returned}
+	k.tellOwed()
+	return &closing{key: k.budget.Key, id: k.grant, held: slots, owed: k.owed, spent: k.bound, returned: k.returned}
 }
 
 // forgetGrant leaves the budget without a grant.
 func (m *Manager) forgetGrant(k *keyState) {
 	k.grant, k.issued, k.returned, k.bound, k.drawn, k.drawing = "", 0, 0, 0, 0, 0
 	k.seen, k.out, k.sentSpent, k.sentReturned, k.sentHeld = 0, 0, 0, 0, 0
+	k.budget.recorded(k.owed - k.knownOwed) // what ends the grant tells it, or has been told
+	k.owed, k.sentOwed, k.knownOwed = 0, 0, 0
 	k.publish()
 }
 

@@ -16,7 +16,7 @@ type Settled struct {
 	// postpaid. The hold goes on.
 	Refused  bool
 	Returned int64 // tokens that went back to the credit
-	Debt     int64 // tokens that the budget owes in this region from now on
+	Debt     int64 // tokens that the budget owes from now on: see Budget.Debt
 }
 
 // holds is the part of a budget that is reserved by callers or used as slots: out
@@ -43,10 +43,29 @@ type Settled struct {
 // the credit. So where it is not set yet, the credit was read before the first hold,
 // when held was 0, and what is computed of it was true at that instant. (Operations
 // of package atomic are in one order that everybody sees.)
+//
+// # Why each token of debt is paid once
+//
+// What a settlement leaves to owe is added to debt, once, since it ends its hold. It
+// leaves debt in one of two ways, both under the lock. Before a report has told it,
+// credit that comes pays it, and counts as spent: it goes from debt to spent. Or the
+// manager discloses it: adds it to what the live grant owes in all, and marks it as
+// told, in one step. From then on credit here pays no more of it, and that counter
+// alone stands for it: cumulative, in every later report of the grant, in its close
+// and in the final account, until the broker confirms one of them. The broker takes
+// it by max, so it is charged once however often it is heard, and is heard at last if
+// the process lives. It ends a grant only by its holder's account, which has the
+// counter, or once the epoch is fenced or gone. There is always a grant to tell it
+// under, since only holds of the live one are settled.
+//
+// So what was used is, at every moment, spent of the credit that was here, or owed by
+// the ledger, or in debt and not told. The last is lost with the process: what was
+// settled since the newest report. (Where the broker has ended a grant on its own, it
+// is not known whether it has heard what was told of it. That is not told again.)
 type holds struct {
 	used atomic.Bool  // there was a hold; never unset
 	held atomic.Int64 // tokens that are held; changed under the lock
-	debt atomic.Int64 // tokens that are owed; changed under the lock
+	debt atomic.Int64 // tokens that are owed and not known to be recorded; changed under the lock
 	// freed is all that has ever gone back to the credit; changed under the lock.
 	freed atomic.Int64
 	// ease is the level of held at which a settlement signals the manager; below 0:
@@ -56,10 +75,11 @@ type holds struct {
 	// Under the lock.
 	byID   map[uint64]*hold
 	byTime timeline
-	sealed bool  // nothing is held from now on, until credit is admitted
-	slots  bool  // the policy in force is of slots
+	told   int64 // of debt, what the manager has told or is about to; changed by it alone
 	peak   int64 // the most that was held since the manager measured
 	moved  bool  // a hold was made or ended since then
+	sealed bool  // nothing is held from now on, until credit is admitted
+	slots  bool  // the policy in force is of slots
 }
 
 // hold is one reservation, or the slots of one piece of work.
@@ -114,9 +134,9 @@ func (b *Budget) hold(id uint64, cost int64, until time.Duration, slots bool) (l
 }
 
 // Settle ends a hold. Of its tokens cost are spent, and the rest goes back to the
-// credit, once what the budget owes is paid. A cost above what is held is refused,
-// unless postpaid: then the excess is taken from the credit, and what that does not
-// cover becomes debt. Of slots all goes back, whatever the cost.
+// credit, once what the budget owes and has not told is paid. A cost above what is held
+// is refused, unless postpaid: then the excess is taken from the credit, and what that
+// does not cover becomes debt. Of slots all goes back, whatever the cost.
 //
 // It may be called concurrently with everything.
 func (b *Budget) Settle(id uint64, cost int64, postpaid bool) Settled {
@@ -160,13 +180,12 @@ func (b *Budget) settle(id uint64, cost int64, postpaid bool) (s Settled, signal
 	return s, signal || !s.Refused && b.holds.held.Load() <= b.holds.ease.Load()
 }
 
-// refill puts n tokens into the credit, under the lock: debt is paid first, and what
-// pays it is spent. So there is no credit while anything is owed. It says what the
-// credit got.
+// refill puts n tokens into the credit, under the lock: debt that is not told yet is
+// paid first, and what pays it is spent. So there is no credit while there is any. It
+// says what the credit got.
 func (b *Budget) refill(n int64) int64 {
-	if debt := b.holds.debt.Load(); debt > 0 {
-		paid := min(debt, n)
-		b.holds.debt.Store(debt - paid)
+	if paid := min(n, b.holds.untold()); paid > 0 {
+		b.holds.debt.Add(-paid)
 		n -= paid
 	}
 	if n > 0 {
@@ -213,9 +232,38 @@ func (b *Budget) expire(now time.Duration) (returned int64) {
 	return returned
 }
 
-// Debt is what the budget owes in this region, in tokens: what was used beyond its
-// reservations and is not paid yet. It may be called concurrently.
+// Debt is what was used here beyond reservations and is not paid, in tokens, as far as
+// the broker is not known to have recorded it: until its answer to a report that tells
+// it. What it has recorded it collects, and its word on the budget reckons with that.
+// It may be called concurrently.
 func (b *Budget) Debt() int64 { return b.holds.debt.Load() }
+
+// untold is the debt that no report has told, under the lock or by the manager.
+func (h *holds) untold() int64 { return h.debt.Load() - h.told }
+
+// disclose marks all debt as told, and says how much was not.
+func (b *Budget) disclose() (untold int64) {
+	if b.holds.debt.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	untold = b.holds.untold()
+	b.holds.told += untold
+	return untold
+}
+
+// recorded forgets debt that was told, up to so much: others know of it.
+func (b *Budget) recorded(most int64) {
+	if b.holds.told == 0 || most <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := min(most, b.holds.told)
+	b.holds.told -= known
+	b.holds.debt.Add(-known)
+}
 
 // balance is the credit, and what is held beside it at the same instant: see holds.
 func (b *Budget) balance() (credit, held int64) {
@@ -229,11 +277,11 @@ func (b *Budget) balance() (credit, held int64) {
 }
 
 // seal keeps anything from being held until credit is admitted again, unless
-// something is held or owed.
+// something is held.
 func (b *Budget) seal() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.holds.held.Load() > 0 || b.holds.debt.Load() > 0 {
+	if b.holds.held.Load() > 0 {
 		return false
 	}
 	b.holds.sealed = true
@@ -267,6 +315,7 @@ func (b *Budget) setKind(slots bool) {
 	b.holds.slots = slots
 	if slots {
 		b.holds.debt.Store(0)
+		b.holds.told = 0
 	}
 }
 
@@ -327,23 +376,4 @@ func (t *timeline) Pop() any {
 	(*t)[last] = nil
 	*t = (*t)[:last]
 	return h
-}
-
-// owedStep is how much of a debt is worth a request: as much as is worth a report.
-func owedStep(capacity int64) int64 { return max(1, capacity/reportParts) }
-
-// owing adds the debt to what waits. It is paid in parts, so it needs little beyond
-// what the cheapest check does, and no more than could ever be held. Where no policy
-// rules, nothing can be paid.
-func (b *Budget) owing(count, sum, cheapest int64) (int64, int64, int64) {
-	debt := b.holds.debt.Load()
-	if debt == 0 {
-		return count, sum, cheapest
-	}
-	o := b.Outlook()
-	if o == nil || o.Policy == nil || o.Policy.Rule.ShareCap() == 0 {
-		return count, sum, cheapest
-	}
-	need := saturate(cheapest, min(debt, owedStep(o.Policy.Rule.Capacity)))
-	return count + 1, saturate(sum, debt), max(cheapest, min(need, o.Policy.Rule.ShareCap()))
 }

@@ -85,64 +85,168 @@ func TestHeldBudgetsAreNotRetired(t *testing.T) {
 	}
 }
 
-// A budget that owes is not retired, and goes on asking until the debt is paid.
-func TestDebtIsAskedForAndPaid(t *testing.T) {
-	retired := 0
+// owingRig is a rig with a budget under a policy that is postpaid, of which all is spent,
+// and that owes debt.
+func owingRig(t *testing.T, debt int64, change func(*Config)) *rig {
+	t.Helper()
 	policy := policyOf(lease.TokenBucket, 100)
 	policy.Postpaid = true
-	r := supplied(t, policy, 5, func(c *Config) { c.Retired = func(*Budget) { retired++ } })
+	r := supplied(t, policy, 5, change)
 	r.free = 0 // the budget is used up
 	r.b.Hold(1, 5, far, false)
-	if s := r.b.Settle(1, 85, true); s.Debt != 85-r.issued {
+	if s := r.b.Settle(1, r.issued+debt, true); s.Debt != debt {
 		t.Fatalf("%+v of %d", s, r.issued)
 	}
-	debt := r.b.Debt()
-	r.steps(30 * time.Second)
-	if retired != 0 || len(r.closes) != 0 || r.b.Debt() != debt {
-		t.Fatalf("%d retired, %d closes, debt %d", retired, len(r.closes), r.b.Debt())
+	return r
+}
+
+// A debt is told at once, and again until an answer confirms it, however many are lost.
+// Then the budget owes nothing here.
+func TestDebtIsReported(t *testing.T) {
+	r := owingRig(t, 80, nil)
+	r.losing = true
+	n := len(r.reports)
+	r.step(100 * time.Millisecond)
+	if len(r.reports) == n || r.last().GetOwedTokens() != 80 || r.b.Debt() != 80 {
+		t.Fatalf("%d reports, the last %v; debt %d", len(r.reports)-n, r.last(), r.b.Debt())
 	}
-	if l := r.last(); l.GetNeedTokens() < 1 || l.GetWantTokens() < debt {
-		t.Errorf("it asks for %d at the least and %d in all, with %d owed", l.GetNeedTokens(), l.GetWantTokens(), debt)
+	n = len(r.reports)
+	r.steps(2 * time.Second)
+	if more := len(r.reports) - n; more < 2 || more > 20 || r.last().GetOwedTokens() != 80 || r.b.Debt() != 80 {
+		t.Errorf("%d reports, the last %v; debt %d", more, r.last(), r.b.Debt())
 	}
-	r.free = 50
-	r.steps(30 * time.Second)
-	if r.b.Debt() != debt-50 || r.b.Credit() != 0 {
-		t.Errorf("debt %d after 50 of %d, credit %d", r.b.Debt(), debt, r.b.Credit())
+	r.losing = false
+	r.steps(3 * time.Second)
+	if r.b.Debt() != 0 || r.charged != 80 || r.last().GetSpentTokens() != r.issued {
+		t.Errorf("debt %d, %d charged, last %v", r.b.Debt(), r.charged, r.last())
 	}
-	if spent := r.last().GetSpentTokens(); spent != r.issued {
-		t.Errorf("%d of %d issued are told as spent", spent, r.issued)
+	n = len(r.reports)
+	r.steps(2 * time.Second)
+	if len(r.reports) != n {
+		t.Errorf("%d more reports of what is told", len(r.reports)-n)
 	}
-	r.free = 100
-	r.steps(5 * time.Second)
-	if r.b.Debt() != 0 || r.key().spent() != 85 {
-		t.Errorf("debt %d, spent %d", r.b.Debt(), r.key().spent())
+	r.free = 10 // credit that comes pays nothing
+	if _, ok := r.b.Wait(4); !ok {
+		t.Fatal("retired")
 	}
-	r.steps(time.Minute)
-	if retired != 1 {
-		t.Error("the budget is not retired after its debt is paid")
+	r.b.Signal()
+	r.steps(time.Second)
+	if r.b.Credit() < 4 || r.last().GetOwedTokens() != 80 {
+		t.Errorf("credit %d, last %v", r.b.Credit(), r.last())
 	}
 }
 
-// Debt where no policy rules is kept, and nobody is asked for it again and again.
-func TestDebtWithoutPolicyRests(t *testing.T) {
-	policy := policyOf(lease.TokenBucket, 10)
+// A debt is told though a request hangs, and others are denied all the time.
+func TestDebtIsReportedWhileARequestHangs(t *testing.T) {
+	policy := policyOf(lease.TokenBucket, 100)
+	policy.Postpaid = true
 	r := supplied(t, policy, 5, nil)
-	r.b.Hold(1, 5, far, false)
-	r.policy = nil
-	r.b.Settle(1, 50, true)
-	debt := r.b.Debt()
-	r.steps(5 * time.Second)
-	n := len(r.reports)
-	r.steps(time.Minute)
-	if r.b.Debt() != debt || len(r.reports) > n+2 || len(r.closes) != 0 {
-		t.Errorf("debt %d of %d, %d more reports in a minute", r.b.Debt(), debt, len(r.reports)-n)
-	}
-	policy.Rule.Version, r.policy, r.free = 2, policy, 1000
+	r.b.Hold(1, r.b.Credit(), far, false)
+	r.free = 0
 	r.b.Wait(1)
 	r.b.Signal()
-	r.steps(20 * time.Second)
-	if r.b.Debt() != 0 || r.b.Credit() == 0 {
-		t.Errorf("debt %d and credit %d after the policy is back", r.b.Debt(), r.b.Credit())
+	r.steps(time.Second)
+	for _, s := range r.m.Step(r.now + 200*time.Millisecond).Syncs { // not answered
+		if !s.Hanging {
+			t.Fatalf("a request that does not hang: %v", s.Request)
+		}
+	}
+	r.now += 200 * time.Millisecond
+	if !r.key().hanging {
+		t.Fatal("no request hangs")
+	}
+	r.b.Settle(1, 50, true)
+	n := len(r.reports)
+	r.b.Denied()
+	r.step(100 * time.Millisecond)
+	if len(r.reports) == n || r.charged == 0 || r.b.Debt() != 0 {
+		t.Errorf("%d reports, %d charged, debt %d", len(r.reports)-n, r.charged, r.b.Debt())
+	}
+}
+
+// Whatever ends a grant tells what is owed: that it is idle, that the kind of its rule
+// changes, that the limiter stops. A limiter that is killed loses what it had not
+// reported.
+func TestDebtOutlivesItsGrant(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(r *rig)
+		want int64
+	}{
+		"idle": {func(r *rig) { r.steps(30 * time.Second) }, 7},
+		"another kind": {func(r *rig) {
+			r.policy = policyOf(lease.RollingWindow, 100)
+			r.policy.Rule.Version = 2
+			r.steps(2 * time.Second)
+		}, 7},
+		"no policy":      {func(r *rig) { r.policy = nil; r.steps(30 * time.Second) }, 7},
+		"an orderly end": {func(r *rig) { r.m.Stop(); r.step(0) }, 7},
+		"an orderly end that is told late": {func(r *rig) {
+			r.losing = true
+			r.m.Stop()
+			r.step(0)
+			r.losing = false
+			r.steps(3 * time.Second)
+		}, 7},
+		"a crash": {func(*rig) {}, 0},
+	} {
+		retired := 0
+		r := owingRig(t, 7, func(c *Config) { c.Retired = func(*Budget) { retired++ } })
+		c.end(r)
+		if r.charged != c.want || r.b.Debt() != 7-c.want {
+			t.Errorf("%s: %d charged, debt %d", name, r.charged, r.b.Debt())
+		}
+		if name == "idle" && retired != 1 {
+			t.Errorf("%s: not retired", name)
+		}
+	}
+}
+
+// A grant that the broker has ended on its own owes nothing any more of what was told;
+// what was not is told of the next one.
+func TestDebtOfAGrantThatIsGone(t *testing.T) {
+	r := owingRig(t, 7, nil)
+	r.grant, r.issued, r.free = nil, 0, 20
+	r.step(100 * time.Millisecond)
+	if r.b.Debt() != 0 || r.charged != 0 {
+		t.Errorf("debt %d, %d charged", r.b.Debt(), r.charged)
+	}
+}
+
+// What was settled after the newest report of a grant that the broker then calls gone is
+// paid by the next one. If the budget is not used again, it is given up when that is
+// retired, as it is then, and not kept for ever.
+func TestDebtThatNoGrantTells(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		retired := 0
+		r := owingRig(t, 7, func(c *Config) { c.Retired = func(*Budget) { retired++ } })
+		r.grant, r.issued, r.free = nil, 0, 0
+		r.now += 100 * time.Millisecond
+		for _, s := range r.m.Step(r.now).Syncs {
+			r.b.admit(1) // a token that comes meanwhile, and work that was begun with it
+			if _, ok := r.b.Hold(9, 1, far, false); !ok {
+				t.Fatal("no credit to hold")
+			}
+			r.b.Settle(9, 4, true)
+			r.m.Synced(s.ID, r.serve(s.Request), nil, r.now)
+		}
+		if r.b.Debt() != 3 || r.key().grant != "" {
+			t.Fatalf("debt %d with grant %q, want 3 without one", r.b.Debt(), r.key().grant)
+		}
+		if again {
+			r.free = 20
+			r.b.Refused(2)
+			r.steps(time.Second)
+			if paid := r.key().spent(); r.b.Debt() != 0 || paid+r.charged != 3 {
+				t.Errorf("used again: debt %d, %d paid and %d charged, want 3 in all", r.b.Debt(), paid, r.charged)
+			}
+		}
+		r.steps(30 * time.Second)
+		if retired != 1 || r.b.Debt() != 0 {
+			t.Errorf("used again %v: retired %d times, debt %d", again, retired, r.b.Debt())
+		}
+		if _, ok := r.m.keys[rigKey]; ok {
+			t.Error("the manager still has the budget")
+		}
 	}
 }
 

@@ -98,17 +98,17 @@ func (l *ledgerOf) work(b *Budget, worker uint64, done *atomic.Bool) {
 	}
 }
 
-// owing says that there is credit while something is owed.
+// owing says that there is credit while something is owed and not told.
 func owing(b *Budget) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.holds.debt.Load() > 0 && b.credit.Load() > 0
+	return b.holds.untold() > 0 && b.credit.Load() > 0
 }
 
 // Workers spend, reserve and settle while a manager admits credit, takes it back and
 // reads what was spent: it never reads more than the truth, and never less than
-// before; nothing is in the credit while anything is owed; and no token is lost or
-// made up.
+// before; nothing is in the credit while anything is owed and not told; and no token is
+// lost or made up, nor one that is owed.
 func TestReportedSpentIsNeverAboveTheTruth(t *testing.T) {
 	m, k := stocked(t, 200, false)
 	var l ledgerOf
@@ -127,6 +127,10 @@ func TestReportedSpentIsNeverAboveTheTruth(t *testing.T) {
 			m.admit(k, n)
 		case 1:
 			m.giveBack(k, rng.Int64N(200))
+		case 2:
+			k.tellOwed()
+		case 3:
+			k.heardOwed()
 		default:
 			spent := k.spent()
 			if begun := l.begun.Load(); spent > begun {
@@ -148,15 +152,15 @@ func TestReportedSpentIsNeverAboveTheTruth(t *testing.T) {
 	group.Wait()
 	credit, held := k.budget.balance()
 	spent := k.spent()
-	if held != 0 || spent != l.final.Load()-k.budget.Debt() || k.issued != spent+k.returned+credit {
+	if held != 0 || spent != l.final.Load()-k.owed-k.budget.holds.untold() || k.issued != spent+k.returned+credit {
 		t.Errorf("issued %d; credit %d, held %d, spent %d, returned %d; truly spent %d, of it owed %d",
-			k.issued, credit, held, spent, k.returned, l.final.Load(), k.budget.Debt())
+			k.issued, credit, held, spent, k.returned, l.final.Load(), k.owed+k.budget.holds.untold())
 	}
 }
 
 // Grants end, for good and at every moment, under workers that hold and settle. What
-// their accounts tell is to the token what was spent of them, held credit included;
-// nothing of an ended grant comes back.
+// their accounts tell is to the token what was spent of them, held credit included, and
+// what was used beyond; nothing of an ended grant comes back.
 func TestGrantsEndUnderHolds(t *testing.T) {
 	m, k := stocked(t, 200, false)
 	var l ledgerOf
@@ -172,7 +176,7 @@ func TestGrantsEndUnderHolds(t *testing.T) {
 		if c.held != 0 || c.spent < before || c.spent+c.returned > k.issued {
 			t.Errorf("the account of %d issued: spent %d, returned %d, held %d; %d were told before", k.issued, c.spent, c.returned, c.held, before)
 		}
-		told += c.spent
+		told += c.spent + c.owed
 		if credit, held := k.budget.balance(); credit != 0 || held != 0 {
 			t.Errorf("credit %d and %d held after the end of the grant", credit, held)
 		}
@@ -188,8 +192,8 @@ func TestGrantsEndUnderHolds(t *testing.T) {
 	end()
 	done.Store(true)
 	group.Wait()
-	if spent := l.final.Load() - k.budget.Debt(); told != spent || k.budget.Credit() != 0 {
-		t.Errorf("%d told as spent, %d were; credit %d", told, spent, k.budget.Credit())
+	if spent := l.final.Load(); told != spent || k.budget.Debt() != 0 || k.budget.Credit() != 0 {
+		t.Errorf("%d told as spent or owed, %d were used; credit %d, debt %d", told, spent, k.budget.Credit(), k.budget.Debt())
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/tokenlease/tokenlease/lease"
 )
 
 // far is a time that no test reaches.
@@ -122,12 +120,85 @@ func TestDebtDoesNotOverflow(t *testing.T) {
 	}
 	for id := range uint64(3) {
 		k.budget.Settle(id, math.MaxInt64, true)
+		k.tellOwed()
 	}
-	if d := k.budget.Debt(); d != math.MaxInt64 {
+	if d := k.budget.Debt(); d != math.MaxInt64 || k.owed != math.MaxInt64 {
+		t.Errorf("debt %d, %d told", d, k.owed)
+	}
+	k.heardOwed()
+	if d := k.budget.Debt(); d != 0 {
 		t.Errorf("debt %d", d)
 	}
-	if _, sum, _ := k.budget.demand(); sum < 0 {
-		t.Errorf("demand %d", sum)
+}
+
+// What was told is the ledger's: nothing here pays it, it is told once, and a debt that
+// comes later is told with it.
+func TestDebtThatIsToldIsNotPaidHere(t *testing.T) {
+	m, k := stocked(t, 10, false)
+	b := k.budget
+	b.Hold(1, 4, far, false)
+	b.Hold(2, 6, far, false)
+	b.Settle(1, 12, true)
+	expect(t, k, 0, 6, 4, 8)
+	k.tellOwed()
+	if k.owed != 8 || k.sentOwed != 8 {
+		t.Errorf("%d of 8 are told", k.owed)
+	}
+	if s := b.Settle(2, 1, true); s != (Settled{Known: true, Returned: 5, Debt: 8}) {
+		t.Errorf("1 of 6 with 8 told as owed: %+v", s)
+	}
+	expect(t, k, 5, 0, 5, 8)
+	b.Hold(3, 5, far, false)
+	b.Settle(3, 8, true)
+	k.issued += 2
+	m.admit(k, 2)
+	expect(t, k, 0, 0, 12, 9) // of the 3 that are not told, 2 are paid
+	k.heardOwed()
+	expect(t, k, 0, 0, 12, 1)
+	k.tellOwed()
+	k.tellOwed()
+	if k.owed != 9 {
+		t.Errorf("%d of 9 are told", k.owed)
+	}
+	k.heardOwed()
+	k.heardOwed()
+	expect(t, k, 0, 0, 12, 0)
+}
+
+// A budget without a grant keeps what it owes for the next one, and the end of a grant
+// takes along what it owes.
+func TestDebtIsOfAGrant(t *testing.T) {
+	m, k := stocked(t, 10, false)
+	b := k.budget
+	b.Hold(1, 10, far, false)
+	b.Settle(1, 14, true)
+	k.tellOwed()
+	k.issued += 10
+	m.admit(k, 10)
+	b.Hold(2, 10, far, false)
+	b.Settle(2, 15, true)
+	if c := m.finalCounters(k); c.owed != 9 || c.wire().GetOwedTokens() != 9 {
+		t.Errorf("the account tells %d as owed, want 9", c.owed)
+	}
+	m.forgetGrant(k)
+	if d := b.Debt(); d != 0 || k.owed != 0 {
+		t.Errorf("%d are owed of a grant that has ended", d)
+	}
+	b.holds.debt.Store(3)
+	k.tellOwed()
+	if k.owed != 0 || k.owing() {
+		t.Error("a debt is told without a grant")
+	}
+	k.grant = "g1-000-00000002"
+	if !k.owing() {
+		t.Error("a debt is not told with the next grant")
+	}
+	if k.tellOwed(); k.owed != 3 {
+		t.Errorf("%d are told as owed, want 3", k.owed)
+	}
+	b.setKind(true)
+	if d := b.Debt(); d != 0 {
+		t.Errorf("%d slots are owed", d)
 	}
 }
 
@@ -241,24 +312,21 @@ func TestHoldsEndWithTheirGrant(t *testing.T) {
 	}
 }
 
-func TestSealKeepsWhatIsHeldOrOwed(t *testing.T) {
+func TestSealKeepsWhatIsHeld(t *testing.T) {
 	_, k := stocked(t, 10, false)
 	b := k.budget
 	b.Hold(1, 4, far, false)
-	if b.seal() || b.retire() {
+	if _, retired := b.retire(); retired || b.seal() {
 		t.Error("sealed or retired with something held")
 	}
 	b.Settle(1, 20, true)
-	if b.seal() || b.retire() {
-		t.Error("sealed or retired with something owed")
-	}
-	b.admit(20)
-	if b.Debt() != 0 || !b.seal() {
+	if !b.seal() { // the account of its grant tells it
 		t.Errorf("not sealed with %d owed", b.Debt())
 	}
 	if _, ok := b.Hold(2, 1, far, false); ok {
 		t.Error("held after it was sealed")
 	}
+	k.tellOwed()
 	b.admit(1)
 	if _, ok := b.Hold(2, 1, far, false); !ok {
 		t.Error("not held of new credit")
@@ -305,43 +373,5 @@ func TestHoldsSignalTheManager(t *testing.T) {
 	b.Settle(4, 100, true)
 	if !signaled() {
 		t.Error("no signal with debt")
-	}
-}
-
-// What the need is with a debt: a part of it beside the cheapest check, never more
-// than could be held.
-func TestDebtIsPartOfTheDemand(t *testing.T) {
-	for _, c := range []struct {
-		capacity, debt, waiting int64
-		count, sum, need        int64
-	}{
-		{capacity: 100, debt: 0, waiting: 3, count: 1, sum: 3, need: 3},
-		{capacity: 100, debt: 2, waiting: 0, count: 1, sum: 2, need: 2},
-		{capacity: 100, debt: 70, waiting: 0, count: 1, sum: 70, need: 5},
-		{capacity: 100, debt: 70, waiting: 3, count: 2, sum: 73, need: 8},
-		{capacity: 100, debt: 7, waiting: 98, count: 2, sum: 105, need: 100},
-		{capacity: 100, debt: 7, waiting: 100, count: 2, sum: 107, need: 100},
-		{capacity: 0, debt: 7, waiting: 0, count: 0, sum: 0, need: 0},
-	} {
-		_, k := stocked(t, 1, false)
-		k.budget.Hold(1, 1, far, false)
-		k.budget.Settle(1, 1+c.debt, true)
-		if c.waiting > 0 {
-			k.budget.Wait(c.waiting)
-		}
-		k.budget.outlook.Store(&Outlook{Policy: policyOf(lease.TokenBucket, c.capacity)})
-		if count, sum, need := k.budget.demand(); count != c.count || sum != c.sum || need != c.need {
-			t.Errorf("%+v: count %d, sum %d, need %d", c, count, sum, need)
-		}
-	}
-	_, k := stocked(t, 1, false)
-	k.budget.Hold(1, 1, far, false)
-	k.budget.Settle(1, 9, true)
-	if count, _, _ := k.budget.demand(); count != 0 {
-		t.Error("debt is asked for where no policy rules")
-	}
-	k.budget.setKind(true)
-	if d := k.budget.Debt(); d != 0 {
-		t.Errorf("%d slots are owed", d)
 	}
 }

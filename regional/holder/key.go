@@ -32,6 +32,10 @@ type keyState struct {
 	sent                    time.Duration
 	sentSpent, sentReturned int64
 	sentHeld                int64 // below 0: perhaps never heard
+	sentPolicy              int64 // the policy version that the newest request has told
+	toldPolicy              int64 // the highest that the broker is known to know
+	owed                    int64 // of the live grant, cumulative: what the budget has disclosed
+	sentOwed, knownOwed     int64 // of that, what the newest request tells, and what an answer has confirmed
 	sentFreed               int64 // what had ever come back from holds, when the newest request was made
 	queued                  queue // that the budget waits in for the shard's next request
 
@@ -84,7 +88,7 @@ func (m *Manager) restless(k *keyState) bool {
 		return false // its answer is an event
 	}
 	count, _, _ := k.budget.demand()
-	return count > 0 || k.hinted || k.wanted || k.budget.denied.Load() || k.returned != k.sentReturned ||
+	return count > 0 || k.hinted || k.wanted || k.budget.denied.Load() || k.returned != k.sentReturned || k.owing() ||
 		k.unreported() >= k.reportAt() || k.released() >= k.reportAt() ||
 		k.unreported() > 0 && m.reportWithin(k) < m.cfg.ReportWithin ||
 		8*float64(k.fresh) > float64(k.free())
@@ -169,6 +173,8 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 		m.ask(k, need, false)
 	case now-k.sent < m.cfg.SyncInterval:
 		// Nobody waits: at most one request in an interval.
+	case k.owing():
+		m.ask(k, need, false) // before one that hangs: a debt that is not told is lost in a crash
 	case k.down() && (k.wanted || count > 0):
 		m.ask(k, max(need, k.need), false)
 	case denied != nil && (k.wanted || count > 0):
@@ -236,8 +242,13 @@ func (k *keyState) down() bool {
 func (m *Manager) reportDue(k *keyState, now time.Duration) bool {
 	unreported, within := k.unreported(), m.reportWithin(k)
 	return unreported > 0 && (now-k.sent >= within || unreported >= k.reportAt()) ||
+		k.policyUntold() && now-k.sent >= within ||
 		k.grant != "" && k.held() != k.sentHeld && (now-k.sent >= m.cfg.ReportWithin || k.released() >= k.reportAt())
 }
+
+// policyUntold says that a newer policy has been installed for the grant than the broker
+// knows of.
+func (k *keyState) policyUntold() bool { return k.grant != "" && k.rule().Version > k.toldPolicy }
 
 // reportWithin is how long spent credit goes unreported: ReportWithin, and of a
 // rolling window no longer than 1% of it, as far as SyncInterval allows, since a
@@ -264,6 +275,11 @@ func (k *keyState) unreported() int64 { return k.spent() - k.sentSpent }
 // released is what was held at the newest request and is held no more: the broker
 // does not know yet that it is spent or free.
 func (k *keyState) released() int64 { return max(0, k.sentHeld-k.held()) }
+
+// owing says that something is owed which the newest request does not tell.
+func (k *keyState) owing() bool {
+	return k.grant != "" && !k.broken && (k.owed > k.sentOwed || k.budget.holds.untold() > 0)
+}
 
 // reportParts of the capacity are worth a report at once, each.
 const reportParts = 20
@@ -356,19 +372,35 @@ func (m *Manager) ask(k *keyState, need int64, hang bool) {
 	k.shard.waiting[to] = append(k.shard.waiting[to], k)
 }
 
+// tellOwed adds to what the live grant owes all that the budget has not disclosed yet:
+// the newest request tells it. Without a grant it waits for one.
+func (k *keyState) tellOwed() {
+	if k.grant != "" {
+		k.owed = saturate(k.owed, k.budget.disclose())
+	}
+	k.sentOwed = k.owed
+}
+
+// heardOwed notes that the newest request was answered: what it told as owed is recorded.
+func (k *keyState) heardOwed() {
+	k.budget.recorded(k.sentOwed - k.knownOwed)
+	k.knownOwed = k.sentOwed
+}
+
 // report is the budget's part of a request.
 func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool) *pb.BudgetReport {
-	_, sum, cheapest := k.budget.demand()
-	waiting, cost, _ := k.budget.waits()
+	waiting, sum, cheapest := k.budget.demand()
 	k.budget.asked.Store(0) // this request asks for it
 	if waiting > 0 {
-		k.boost = min(max(2*k.boost, cost), lease.MaxCapacity)
+		k.boost = min(max(2*k.boost, sum), lease.MaxCapacity)
 	}
 	m.sequence++
 	k.sequence, k.flight, k.hanging, k.sent, k.queued = m.sequence, id, hanging, now, notQueued
 	k.sentFreed = k.budget.holds.freed.Load() // before the counters: what comes back meanwhile counts as news
 	k.sentSpent, k.sentReturned = k.spent(), k.returned
 	need := k.need
+	k.tellOwed()
+	k.sentPolicy = k.rule().Version
 	k.sentHeld = k.held() // after spent, which only grows: together they are within the bound
 	if cheapest > 0 && (need == 0 || !hanging) {
 		need = cheapest
@@ -380,9 +412,9 @@ func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool
 	}
 	return &pb.BudgetReport{
 		Key:      &pb.BudgetKey{Account: k.budget.Key.Account, Operation: k.budget.Key.Operation},
-		Sequence: k.sequence, GrantId: k.grant,
+		Sequence: k.sequence, GrantId: k.grant, PolicyVersion: k.sentPolicy,
 		SpentTokens: k.sentSpent, ReturnedTokens: k.returned,
-		HeldTokens: k.sentHeld,
+		HeldTokens: k.sentHeld, OwedTokens: k.sentOwed,
 		WantTokens: k.wantSent, NeedTokens: need, DefaultCostChecks: defaults,
 	}
 }

@@ -160,6 +160,7 @@ type closing struct {
 	id              string
 	spent, returned int64
 	held            int64  // slots that may be in use
+	owed            int64  // used beyond reservations
 	flight          uint64 // the request that carries it; 0: none
 }
 
@@ -356,7 +357,7 @@ func (m *Manager) place(k *keyState, now time.Duration) {
 	case m.restless(k):
 		m.activate(k)
 		k.budget.holds.ease.Store(-1)
-	case k.asleep, k.flight != 0 || k.spent() != k.sentSpent || k.held() > 0 || k.sentHeld != 0 || k.drawing > k.drawn:
+	case k.asleep, k.flight != 0 || k.spent() != k.sentSpent || k.held() > 0 || k.sentHeld != 0 || k.drawing > k.drawn || k.policyUntold():
 		m.sleep(k, now)
 	default:
 		k.budget.low.Store(math.MaxInt64) // the next spend or hold signals
@@ -396,12 +397,16 @@ func (m *Manager) retireIdle(now time.Duration) {
 			continue
 		}
 		if !k.budget.seal() {
-			k.lastUse = now // something is held or owed
+			k.lastUse = now // something is held
 			m.activate(k)
 			continue
 		}
-		m.closeGrant(k)
-		if k.budget.retire() {
+		m.closeGrant(k) // which tells all that is owed, if there is a grant
+		if owed, ok := k.budget.retire(); ok {
+			if owed > 0 {
+				m.log.Warn("a debt is given up: the broker had ended its grant before it was told, and the budget was not used again",
+					"account", k.budget.Key.Account, "operation", k.budget.Key.Operation, "tokens", owed)
+			}
 			k.gone = true
 			delete(m.keys, k.budget.Key)
 			if m.cfg.Retired != nil {

@@ -98,7 +98,7 @@ func (d *Denial) verdict(cost int64, now time.Duration, policy *lease.Policy) Ve
 	if !d.HasRetry || policy == nil {
 		return v
 	}
-	at, ok := d.earliest(cost, policy.Rule)
+	at, ok := d.earliest(cost, policy)
 	if !ok {
 		return v
 	}
@@ -112,14 +112,16 @@ func (d *Denial) verdict(cost int64, now time.Duration, policy *lease.Policy) Ve
 //
 //   - in a token bucket by what the difference takes to refill;
 //   - in a rolling window until all that can have been spent before the broker's
-//     word has left it;
+//     word has left it, which may be late by a part of the window;
 //   - in a fixed window no longer, since a period begins with all of its limit;
 //   - for slots nothing is known.
 //
 // What is above the most that one holder can have (a cost never is, but with debt
-// it may be) takes as many windows.
-func (d *Denial) earliest(cost int64, rule lease.Rule) (at time.Duration, ok bool) {
-	windows := int64(1)
+// it may be) takes as many windows. Where the policy is postpaid, the broker may have
+// to collect a debt until the time that it told, with all that windows have until
+// then: so a dearer check waits for one window from that time on, or one period more.
+func (d *Denial) earliest(cost int64, policy *lease.Policy) (at time.Duration, ok bool) {
+	rule, windows := policy.Rule, int64(1)
 	if most := rule.ShareCap(); most > 0 && cost > most {
 		windows = (cost-1)/most + 1
 	}
@@ -131,8 +133,14 @@ func (d *Denial) earliest(cost int64, rule lease.Rule) (at time.Duration, ok boo
 		if cost == d.Need {
 			return d.Until, true
 		}
-		return max(d.Until, later(d.At, rule.Window, windows)), true
+		if policy.Postpaid {
+			return later(d.Until, rule.CountsFor(), windows), true
+		}
+		return max(d.Until, later(d.At, rule.CountsFor(), windows)), true
 	case lease.FixedWindow:
+		if policy.Postpaid && cost > d.Need {
+			windows++
+		}
 		return later(d.Until, rule.Period.Longest(), windows-1), true
 	case lease.Concurrency:
 	}

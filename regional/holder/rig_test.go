@@ -38,6 +38,7 @@ type rig struct {
 	// Of the grants that have ended: what was spent of them, and what of them is
 	// held as slots for ever.
 	spent, kept int64
+	charged     int64 // what all grants were told to owe
 }
 
 func policyOf(kind lease.Kind, capacity int64) *lease.Policy {
@@ -161,7 +162,7 @@ func (r *rig) account(c *pb.GrantAccount) {
 	if r.grant == nil || c.GetGrantId() != r.grant.GetGrantId() {
 		return // gone
 	}
-	r.counters(c.GetSpentTokens(), c.GetReturnedTokens(), c.GetHeldTokens())
+	r.counters(c.GetSpentTokens(), c.GetReturnedTokens(), c.GetHeldTokens(), c.GetOwedTokens())
 	r.free += r.issued - c.GetSpentTokens() - c.GetReturnedTokens() - c.GetHeldTokens()
 	r.spent += c.GetSpentTokens()
 	r.kept += c.GetHeldTokens()
@@ -170,16 +171,17 @@ func (r *rig) account(c *pb.GrantAccount) {
 
 // counters takes what is said of the live grant: cumulative, never falling, and
 // within what was issued.
-func (r *rig) counters(spent, returned, held int64) {
+func (r *rig) counters(spent, returned, held, owed int64) {
 	r.t.Helper()
-	if spent < r.grant.GetSpentTokens() || returned < r.grant.GetReturnedTokens() || held < 0 {
-		r.t.Errorf("spent %d, returned %d and held %d after %v", spent, returned, held, r.grant)
+	if spent < r.grant.GetSpentTokens() || returned < r.grant.GetReturnedTokens() || owed < r.grant.GetOwedTokens() || held < 0 {
+		r.t.Errorf("spent %d, returned %d, owed %d and held %d after %v", spent, returned, owed, held, r.grant)
 	}
 	if spent+returned+held > r.issued {
 		r.t.Errorf("spent %d, returned %d and held %d of %d issued", spent, returned, held, r.issued)
 	}
 	r.free += returned - r.grant.GetReturnedTokens()
-	r.grant.SpentTokens, r.grant.ReturnedTokens, r.grant.HeldTokens = spent, returned, held
+	r.charged += owed - r.grant.GetOwedTokens()
+	r.grant.SpentTokens, r.grant.ReturnedTokens, r.grant.HeldTokens, r.grant.OwedTokens = spent, returned, held, owed
 }
 
 func (r *rig) report(b *pb.BudgetReport) *pb.BudgetAnswer {
@@ -191,7 +193,7 @@ func (r *rig) report(b *pb.BudgetReport) *pb.BudgetAnswer {
 			a.Gone = true
 			return a
 		}
-		r.counters(b.GetSpentTokens(), b.GetReturnedTokens(), b.GetHeldTokens())
+		r.counters(b.GetSpentTokens(), b.GetReturnedTokens(), b.GetHeldTokens(), b.GetOwedTokens())
 	}
 	if r.policy == nil {
 		a.Shortage = pb.Shortage_SHORTAGE_NO_POLICY

@@ -201,7 +201,7 @@ func (m *Manager) failed(f *flight, id uint64, now time.Duration) {
 			continue
 		}
 		k.flight, k.hanging = 0, false
-		k.sentSpent, k.sentReturned = 0, 0 // perhaps never heard: report them again
+		k.sentSpent, k.sentReturned, k.sentOwed = 0, 0, k.knownOwed // perhaps never heard: report them again
 		if k.grant != "" && k.budget.holds.used.Load() {
 			k.sentHeld = -1 // likewise
 		}
