@@ -58,8 +58,8 @@ func (l *Limiter) retryIn(d *decision.Answer, wait time.Duration) {
 	d.HasRetry, d.RetryIn, d.RetryAt = true, wait, l.cfg.Clock.Now().Add(wait)
 }
 
-// counted counts the answer to one request and returns it.
-func (l *Limiter) counted(d decision.Answer) decision.Answer {
-	l.obs.answered(&d)
+// counted counts the answer to one request about the key and returns it.
+func (l *Limiter) counted(key lease.Key, d decision.Answer) decision.Answer {
+	l.obs.answered(key, &d)
 	return d
 }

@@ -3,6 +3,10 @@ package regional
 import (
 	"context"
 	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"connectrpc.com/connect"
@@ -34,7 +38,8 @@ func (b *brokers) failed(ctx context.Context, at uint64, err error) {
 		return
 	}
 	switch connect.CodeOf(err) {
-	case connect.CodeCanceled, connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeUnknown, connect.CodeUnimplemented, connect.CodeInternal, connect.CodeFailedPrecondition, connect.CodeDataLoss:
+	case connect.CodeCanceled, connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeUnknown, connect.CodeUnimplemented, connect.CodeInternal, connect.CodeFailedPrecondition, connect.CodeDataLoss,
+		connect.CodeUnauthenticated, connect.CodePermissionDenied:
 		b.current.CompareAndSwap(at, at+1)
 	}
 }
@@ -70,4 +75,30 @@ func (b *brokers) watch(ctx context.Context, req *pb.WatchRequest, hint func(*pb
 		hint(stream.Msg())
 	}
 	return errors.Join(stream.Err(), stream.Close())
+}
+
+// shownURLs are URLs as they are logged: without the passwords that they may have.
+func shownURLs(urls []string) []string {
+	shown := make([]string, 0, len(urls))
+	for _, text := range urls {
+		if parsed, err := url.Parse(text); err == nil {
+			text = parsed.Redacted()
+		}
+		shown = append(shown, text)
+	}
+	return shown
+}
+
+// clearHint is an attribute for a log that says what may be meant, if a broker that
+// was asked in clear text answered with what is no HTTP, as one with TLS does. The
+// error alone says no more than that the answer ended early.
+func clearHint(urls []string, err error) []any {
+	plain := slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, "http://") })
+	if !plain || connect.IsWireError(err) {
+		return nil
+	}
+	if code := connect.CodeOf(err); !errors.Is(err, io.ErrUnexpectedEOF) && code != connect.CodeInternal && code != connect.CodeUnknown && !strings.Contains(err.Error(), "EOF") {
+		return nil
+	}
+	return []any{"hint", "do the brokers want https? Then name them so, with the file of their authorities: --ca"}
 }

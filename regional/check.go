@@ -53,7 +53,7 @@ func (h *Budget) CheckN(ctx context.Context, cost int64) (d decision.Answer) {
 // longer than 10 minutes. See [Limiter.Wait].
 func (h *Budget) Wait(ctx context.Context, cost int64) decision.Answer {
 	c := &claim{limiter: h.limiter, key: h.key, budget: h.budget, cost: decision.Tokens(cost)}
-	return h.limiter.counted(h.limiter.inTurn(ctx, c, h.key, turn{maxWait: longestWait}))
+	return h.limiter.counted(h.key, h.limiter.logged(c, "", h.limiter.inTurn(ctx, c, h.key, turn{maxWait: longestWait})))
 }
 
 // Remaining is what could be spent now without asking, in tokens.
@@ -67,7 +67,7 @@ func (h *Budget) Remaining() int64 { return h.budget.Remaining() }
 // later.
 func (l *Limiter) spend(b *holder.Budget, cost int64, d *decision.Answer) bool {
 	o := b.Outlook()
-	if o == nil || o.Policy == nil || cost <= 0 {
+	if o == nil || o.Policy == nil || cost <= 0 || l.cfg.DecisionLog != nil {
 		return false
 	}
 	p := o.Policy
@@ -78,7 +78,7 @@ func (l *Limiter) spend(b *holder.Budget, cost int64, d *decision.Answer) bool {
 	if !ok {
 		return false
 	}
-	l.obs.decision(pb.Reason_REASON_ALLOWED)
+	l.obs.tally(b).Decision(pb.Reason_REASON_ALLOWED)
 	allowed(d, o, left+b.Beyond())
 	return true
 }
@@ -121,7 +121,7 @@ func (l *Limiter) lenient(b *holder.Budget, cost int64) bool {
 	if !decided { // nobody has been asked yet
 		d = c.lenient(denied(b, pb.Reason_REASON_UNAVAILABLE, noAnswer), false)
 	}
-	l.obs.lenient(&d)
+	lenient(l.obs.tally(b), &d)
 	return d.Allowed
 }
 
@@ -129,7 +129,8 @@ func (l *Limiter) lenient(b *holder.Budget, cost int64) bool {
 // counts, which is known once the broker has answered for this budget.
 func (l *Limiter) check(ctx context.Context, key lease.Key, b *holder.Budget, cost decision.Cost) decision.Answer {
 	c := claim{limiter: l, key: key, budget: b, cost: cost}
-	return l.counted(l.now(ctx, &c))
+	d := l.now(ctx, &c)
+	return l.counted(key, l.logged(&c, "", d))
 }
 
 // now decides a claim without waiting for its turn. The claim itself does not

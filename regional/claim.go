@@ -28,8 +28,10 @@ type claim struct {
 	manner  manner
 	slots   bool // it is a reservation, and may be of slots
 
-	tokens int64  // the cost, once it is known; 0 before
-	over   ending // why it waits no longer; the zero value while it may
+	tokens int64         // the cost, once it is known; 0 before
+	policy *lease.Policy // that decided; nil where none is known
+	tried  time.Duration // when it was tried last; only for the decision log
+	over   ending        // why it waits no longer; the zero value while it may
 
 	// What it has taken, after an admission.
 	held     uint64        // the number of its hold; 0: none
@@ -51,6 +53,7 @@ func (c *claim) try() (d decision.Answer, decided bool) {
 	b := c.budget
 	o := b.Outlook()
 	c.tokens, c.held, c.borrowed = 0, 0, loan{}
+	c.looked(o)
 	if c.cost.Given {
 		c.tokens = c.cost.Tokens
 	}
@@ -71,6 +74,18 @@ func (c *claim) try() (d decision.Answer, decided bool) {
 		}
 	}
 	return c.judged()
+}
+
+// looked notes, for the decision log, by which policy the claim is decided and since
+// when.
+func (c *claim) looked(o *holder.Outlook) {
+	if c.limiter.cfg.DecisionLog == nil {
+		return
+	}
+	c.tried, c.policy = c.limiter.cfg.DecisionLog.Mono(), nil
+	if o != nil {
+		c.policy = o.Policy
+	}
 }
 
 // ruledOut says why the policy does not even look at the balance.
@@ -232,6 +247,7 @@ func (c *claim) attempt() (d decision.Answer, watch *claim, decided bool) {
 func (c *claim) giveUp(over ending) decision.Answer {
 	c.over = over
 	o := c.budget.Outlook()
+	c.looked(o)
 	if o != nil && o.Policy != nil {
 		if reason, detail := c.ruledOut(o.Policy); reason != pb.Reason_REASON_UNSPECIFIED {
 			return denied(c.budget, reason, detail)

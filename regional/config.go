@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
+	"github.com/tokenlease/tokenlease/regional/decisionlog"
 	"github.com/tokenlease/tokenlease/regional/holder"
 )
 
@@ -88,6 +89,11 @@ type Config struct {
 	// them. In any interval of T seconds at most T*MaxChecksPerSecond, and a tenth of
 	// a second's or one beside, are let in. At most MaxChecksPerSecond. 0: none.
 	MaxConcurrentChecks, MaxChecksPerSecond int
+
+	// DecisionLog, if not nil, gets the decisions and settlements, as far as it samples
+	// them. What is shed is not among them, nor what is not valid, nor Budget.Allow and
+	// AllowN. The limiter does not close it.
+	DecisionLog *decisionlog.Log
 
 	Clock      Clock                 // default SystemClock()
 	Registerer prometheus.Registerer // nil: metrics go nowhere

@@ -27,14 +27,14 @@ var _ decision.Reserver = (*Limiter)(nil)
 // its ID, holds it against the policy, and spends.
 func (l *Limiter) Decide(ctx context.Context, req decision.Request) decision.Answer {
 	if problem := requestProblem(&req); problem != "" {
-		return l.counted(decision.Invalid(problem))
+		return l.counted(req.Key, decision.Invalid(problem))
 	}
 	if !l.guard.enter() {
-		return l.counted(overloaded())
+		return l.counted(req.Key, overloaded())
 	}
 	defer l.guard.leave()
 	if req.ID == "" {
-		return l.counted(l.decide(ctx, &req))
+		return l.counted(req.Key, l.decide(ctx, &req))
 	}
 	return l.once(ctx, &req, false, func() verdict { return verdict{answer: l.decide(ctx, &req)} }).answer
 }
@@ -56,14 +56,19 @@ func overloaded() decision.Answer {
 // decide decides a request that has no recorded answer.
 func (l *Limiter) decide(ctx context.Context, req *decision.Request) decision.Answer {
 	if len(req.Also) > 0 {
-		return l.arrange(ctx, l.several(req), req)
+		s := l.several(req)
+		d := l.arrange(ctx, s, req)
+		s.log(&d, req.ID)
+		return d
 	}
 	c := l.claim(req)
 	if req.MaxWait <= 0 {
-		return l.now(ctx, &c)
+		d := l.now(ctx, &c)
+		return l.logged(&c, req.ID, d)
 	}
 	waiting := c
-	return l.arrange(ctx, &waiting, req)
+	d := l.arrange(ctx, &waiting, req)
+	return l.logged(&waiting, req.ID, d)
 }
 
 func (l *Limiter) claim(req *decision.Request) claim {
@@ -192,18 +197,19 @@ func (l *Limiter) once(ctx context.Context, req *decision.Request, reserve bool,
 	switch r.Outcome {
 	case replay.Repeated:
 		if held := r.Value.reservation; held != nil && !held.open() {
-			return verdict{answer: l.counted(decision.Invalid("the reservation of this decision has ended: use a new decision ID"))}
+			return verdict{answer: l.counted(req.Key, decision.Invalid("the reservation of this decision has ended: use a new decision ID"))}
 		}
 		l.obs.counters["replays_total"].Inc()
 		r.Value.answer = l.again(r.Value.answer, req, r.At)
+		l.logReplay(req, &r.Value.answer)
 		return r.Value
 	case replay.Conflict:
-		return verdict{answer: l.counted(decision.Invalid("the decision ID stands for another request: use a new ID for each decision"))}
+		return verdict{answer: l.counted(req.Key, decision.Invalid("the decision ID stands for another request: use a new ID for each decision"))}
 	case replay.GaveUp:
-		return verdict{answer: l.counted(decision.Unavailable("the caller did not wait for the decision on its first request of this ID"))}
+		return verdict{answer: l.counted(req.Key, decision.Unavailable("the caller did not wait for the decision on its first request of this ID"))}
 	case replay.Decided:
 	}
-	l.counted(r.Value.answer)
+	l.counted(req.Key, r.Value.answer)
 	return r.Value
 }
 

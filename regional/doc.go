@@ -38,8 +38,9 @@
 // policy is not known here. One that nobody uses for Config.IdleAfter leaves memory,
 // and its policy and allowance with it, unless a handle keeps it.) Postpaid is the
 // third: a settlement may be above its reservation, up to the policy's max-cost or
-// without one what the rule can ever admit, and leaves a debt that is paid before the
-// next admission.
+// without one what the rule can ever admit, and leaves a debt. It is reported at once,
+// and the broker collects it before it hands out more of the budget to any region. A
+// crash before the report loses it.
 //
 // # Decision IDs
 //

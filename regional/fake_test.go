@@ -194,7 +194,7 @@ func (f *fakeBroker) apply(req *pb.SyncRequest) (*pb.SyncResponse, error) {
 	for _, c := range req.GetCloses() {
 		id, _ := lease.ParseGrantID(c.GetGrantId())
 		_ = f.open(lease.Key{Account: c.GetKey().GetAccount(), Operation: c.GetKey().GetOperation()}).
-			Close(f.now(), id, c.GetSpentTokens(), c.GetReturnedTokens())
+			Close(f.now(), id, c.GetSpentTokens(), c.GetReturnedTokens(), c.GetOwedTokens())
 		resp.Closes = append(resp.Closes, &pb.CloseAnswer{GrantId: c.GetGrantId()})
 	}
 	for _, a := range req.GetAccounts() {
@@ -225,7 +225,7 @@ func (f *fakeBroker) account(shard uint32, h lease.Holder, a *pb.EpochAccount) {
 			if a.GetSource() == pb.AccountSource_ACCOUNT_SOURCE_JOURNAL {
 				_ = l.CloseProven(f.now(), g.ID, named.GetSpentTokens())
 			} else {
-				_ = l.Close(f.now(), g.ID, named.GetSpentTokens(), named.GetReturnedTokens())
+				_ = l.Close(f.now(), g.ID, named.GetSpentTokens(), named.GetReturnedTokens(), named.GetOwedTokens())
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func (f *fakeBroker) report(h lease.Holder, epoch uint64, r *pb.BudgetReport, fe
 	}
 	l := f.open(lease.Key{Account: r.GetKey().GetAccount(), Operation: r.GetKey().GetOperation()})
 	if id, _ := lease.ParseGrantID(r.GetGrantId()); !id.IsZero() {
-		a.Gone = errors.Is(l.Account(f.now(), id, r.GetSpentTokens(), r.GetReturnedTokens()), lease.ErrGone)
+		a.Gone = errors.Is(l.Account(f.now(), id, r.GetSpentTokens(), r.GetReturnedTokens(), r.GetOwedTokens()), lease.ErrGone)
 	}
 	if fenced || a.Gone {
 		return a

@@ -59,14 +59,14 @@ func TestShadowAdmitsAndCountsWhatItWouldDeny(t *testing.T) {
 		if d := decide(t, l, ask(), pb.Reason_REASON_UNAVAILABLE); !d.Allowed || !d.Shadow {
 			t.Errorf("without the broker: %+v", d)
 		}
-		exhausted := reg.value(t, `tokenlease_limiter_shadow_admissions_total{reason="exhausted"}`)
+		exhausted := reg.value(t, `tokenlease_limiter_shadow_admissions_total{operation="report.create"}{reason="exhausted"}`)
 		if exhausted != 9 {
 			t.Errorf("%v admissions beyond the budget are counted, want 9", exhausted)
 		}
-		if n := reg.value(t, `tokenlease_limiter_shadow_admissions_total{reason="cost_above_capacity"}`); n != 1 {
+		if n := reg.value(t, `tokenlease_limiter_shadow_admissions_total{operation="report.create"}{reason="cost_above_capacity"}`); n != 1 {
 			t.Errorf("%v admissions above the capacity are counted, want 1", n)
 		}
-		if n := reg.value(t, `tokenlease_limiter_shadow_admissions_total{reason="unavailable"}`); n < 1 {
+		if n := reg.value(t, `tokenlease_limiter_shadow_admissions_total{operation="report.create"}{reason="unavailable"}`); n < 1 {
 			t.Errorf("%v admissions without authority are counted", n)
 		}
 	})
@@ -118,10 +118,10 @@ func TestLocalAllowanceAdmitsForItsTimeAndNoMore(t *testing.T) {
 			decide(t, l, ask(), pb.Reason_REASON_UNAVAILABLE)
 			elapse(time.Second)
 		}
-		if n := reg.value(t, "tokenlease_limiter_fallback_admissions_total"); n != 3 {
+		if n := reg.value(t, `tokenlease_limiter_fallback_admissions_total{operation="report.create"}`); n != 3 {
 			t.Errorf("%v admissions are counted, want 3", n)
 		}
-		if n := reg.value(t, `tokenlease_limiter_decisions_total{reason="fallback"}`); n != 3 {
+		if n := reg.value(t, `tokenlease_limiter_decisions_total{operation="report.create"}{reason="fallback"}`); n != 3 {
 			t.Errorf("%v decisions are counted, want 3", n)
 		}
 	})

@@ -76,6 +76,7 @@ func New(cfg Config) (*Limiter, error) {
 	}
 	l.replays = replay.New[payload, verdict](cfg.ReplayFor, cfg.MaxReplays, cfg.Clock.Mono, l.obs.counters["replays_forgotten_total"].Inc)
 	l.policyAsked.Store(int64(cfg.Clock.Mono() - policyAskEvery))
+	l.obs.heard.Store(int64(cfg.Clock.Mono()))
 	l.observe()
 	if cfg.JournalMode == holder.JournalOff {
 		return l, nil

@@ -1,50 +1,36 @@
 package regional
 
 import (
-	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/puzpuzpuz/xsync/v4"
 
+	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional/decision"
 	"github.com/tokenlease/tokenlease/regional/holder"
+	"github.com/tokenlease/tokenlease/regional/tally"
 )
-
-// reasons is the number of reasons, the unspecified one included.
-const reasons = int(pb.Reason_REASON_OVERLOADED) + 1
 
 // metrics of a limiter. Labels never name accounts or grants.
 type metrics struct {
-	decisions      [reasons]*xsync.Counter     // striped: the hot path of every core counts here
-	shadows        [reasons]prometheus.Counter // nil for what shadow mode does not admit
+	tallies        *tally.Table
 	syncSeconds    prometheus.Histogram
 	waitSeconds    prometheus.Histogram
 	journalSeconds prometheus.Histogram
 	counters       map[string]prometheus.Counter
 	orphans        prometheus.Gauge
+	heard          atomic.Int64 // monotonic time of the newest word of a broker; at first, of the start
+	policyVersion  atomic.Int64 // the newest that any answer has carried
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	opts := func(name, help string) prometheus.Opts {
 		return prometheus.Opts{Namespace: "tokenlease", Subsystem: "limiter", Name: name, Help: help}
 	}
-	m := &metrics{counters: map[string]prometheus.Counter{}}
-	for number := range m.decisions {
-		counter := xsync.NewCounter()
-		m.decisions[number] = counter
-		o := prometheus.CounterOpts(opts("decisions_total", "Decisions by reason, of shadow mode included. Budget.Allow and AllowN, and replayed answers, are not counted."))
-		o.ConstLabels = reasonLabel(pb.Reason(number))
-		if number != 0 {
-			reg.MustRegister(prometheus.NewCounterFunc(o, func() float64 { return float64(counter.Value()) }))
-		}
-	}
-	for _, reason := range []pb.Reason{pb.Reason_REASON_EXHAUSTED, pb.Reason_REASON_COST_ABOVE_CAPACITY, pb.Reason_REASON_UNAVAILABLE} {
-		o := prometheus.CounterOpts(opts("shadow_admissions_total", "Checks that shadow mode admitted, by the reason for which they would have been denied."))
-		o.ConstLabels = reasonLabel(reason)
-		m.shadows[reason] = prometheus.NewCounter(o)
-		reg.MustRegister(m.shadows[reason])
-	}
+	m := &metrics{counters: map[string]prometheus.Counter{}, tallies: tally.New()}
+	reg.MustRegister(m.tallies)
 	histogram := func(name, help string, buckets int) prometheus.Histogram {
 		o := opts(name, help)
 		h := prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -67,11 +53,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		"tokens_issued_total":   "Tokens received under grants.",
 		"tokens_returned_total": "Tokens given back while their grant went on.",
 
-		"replays_total":             "Requests that got the recorded answer of their decision ID.",
-		"replays_forgotten_total":   "Decision IDs that were forgotten early, or not recorded, because the table was full: raise the bound.",
-		"fallback_admissions_total": "Checks that a policy's local allowance admitted, since no authority was reached.",
-		"shed_total":                "Requests that were shed to protect this limiter.",
-		"queue_refusals_total":      "Checks that would have waited for their turn and found no place in line.",
+		"replays_total":           "Requests that got the recorded answer of their decision ID.",
+		"replays_forgotten_total": "Decision IDs that were forgotten early, or not recorded, because the table was full: raise the bound.",
+		"shed_total":              "Requests that were shed to protect this limiter.",
+		"queue_refusals_total":    "Checks that would have waited for their turn and found no place in line.",
 	} {
 		m.counters[name] = prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
 		reg.MustRegister(m.counters[name])
@@ -79,10 +64,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m.orphans = prometheus.NewGauge(prometheus.GaugeOpts(opts("orphaned_grants", "Grants of earlier epochs of this limiter that no journal here proves.")))
 	reg.MustRegister(m.orphans)
 	return m
-}
-
-func reasonLabel(reason pb.Reason) prometheus.Labels {
-	return prometheus.Labels{"reason": strings.ToLower(strings.TrimPrefix(reason.String(), "REASON_"))}
 }
 
 // observe adds what is read when metrics are gathered.
@@ -96,32 +77,77 @@ func (l *Limiter) observe() {
 	gauge("held_tokens", "Tokens and slots that reservations hold.", func() float64 {
 		return float64(l.reservations.held(l.cfg.Clock.Mono()))
 	})
-	gauge("debt_tokens", "Tokens that budgets owe here, from settlements above their reservations.", func() float64 { return l.debtors.owed() })
+	gauge("debt_tokens", "Tokens used here beyond reservations that are owed, and that the broker is not known to have recorded.", func() float64 { return l.debtors.owed() })
 	gauge("replays_recorded", "Decision IDs that are on record.", func() float64 { return float64(l.replays.Len()) })
+	gauge("budgets", "Budgets that this limiter has in memory.", func() float64 { return float64(l.budgets.Size()) })
+	gauge("waiting_checks", "Checks that wait for the broker's word.", func() float64 { return float64(l.waiters.Load()) })
+	gauge("sync_age_seconds", "Time since a broker was last heard, or since the start.", func() float64 {
+		return (l.cfg.Clock.Mono() - time.Duration(l.obs.heard.Load())).Seconds()
+	})
+	gauge("policy_version", "The newest policy version that this limiter has installed; 0: none.", func() float64 {
+		return float64(l.obs.policyVersion.Load())
+	})
+	gauge("ready", "1 while the limiter is registered and runs; else 0.", func() float64 {
+		if l.Ready() {
+			return 1
+		}
+		return 0
+	})
 }
 
-func (m *metrics) decision(reason pb.Reason) { m.decisions[reason].Inc() }
+// answeredAt notes that a broker was heard, and which policy versions it told.
+func (m *metrics) answeredAt(now time.Duration, resp *pb.SyncResponse) {
+	raise(&m.heard, int64(now))
+	for _, answer := range resp.GetBudgets() {
+		raise(&m.policyVersion, answer.GetPolicy().GetVersion())
+	}
+}
 
-// answered counts the answer to one request.
-func (m *metrics) answered(d *decision.Answer) {
-	m.decision(d.Reason)
+// raise makes n at least value.
+func raise(n *atomic.Int64, value int64) {
+	for was := n.Load(); value > was; was = n.Load() {
+		if n.CompareAndSwap(was, value) {
+			return
+		}
+	}
+}
+
+// tally is where decisions on b are counted. Once a policy rules it, its budget
+// remembers.
+func (m *metrics) tally(b *holder.Budget) *tally.Tally {
+	if t := b.Tally.Load(); t != nil {
+		return t
+	}
+	o := b.Outlook()
+	ruled := o != nil && o.Policy != nil
+	t := m.tallies.Of(b.Key.Operation, ruled)
+	if ruled {
+		b.Tally.Store(t)
+	}
+	return t
+}
+
+// answered counts the answer to one request about the key, and perhaps others.
+func (m *metrics) answered(key lease.Key, d *decision.Answer) {
+	t := m.tallies.Of(key.Operation, d.PolicyVersion > 0)
+	t.Decision(d.Reason)
 	if d.Reason == pb.Reason_REASON_OVERLOADED {
 		m.counters["shed_total"].Inc()
 	}
-	m.lenient(d)
+	lenient(t, d)
 }
 
 // lenient counts what was admitted without credit.
-func (m *metrics) lenient(d *decision.Answer) {
-	if d.Shadow && m.shadows[d.Reason] != nil {
-		m.shadows[d.Reason].Inc()
+func lenient(t *tally.Tally, d *decision.Answer) {
+	if d.Shadow {
+		t.Shadow(d.Reason)
 	}
 	borrowed := d.Reason == pb.Reason_REASON_FALLBACK
 	for i := range d.Parts {
 		borrowed = borrowed || d.Parts[i].Reason == pb.Reason_REASON_FALLBACK
 	}
 	if borrowed && d.Allowed {
-		m.counters["fallback_admissions_total"].Inc()
+		t.Fallback()
 	}
 }
 

@@ -29,15 +29,15 @@ func (l *Limiter) reserve(ctx context.Context, req *decision.Request) (*reservat
 		problem = "a reservation is of one budget: also must be empty"
 	}
 	if problem != "" {
-		return nil, l.counted(decision.Invalid(problem))
+		return nil, l.counted(req.Key, decision.Invalid(problem))
 	}
 	if !l.guard.enter() {
-		return nil, l.counted(overloaded())
+		return nil, l.counted(req.Key, overloaded())
 	}
 	defer l.guard.leave()
 	if req.ID == "" {
 		v := l.hold(ctx, req)
-		return v.reservation, l.counted(v.answer)
+		return v.reservation, l.counted(req.Key, v.answer)
 	}
 	v := l.once(ctx, req, true, func() verdict { return l.hold(ctx, req) })
 	return v.reservation, v.answer
@@ -55,9 +55,10 @@ func (l *Limiter) hold(ctx context.Context, req *decision.Request) verdict {
 	d := l.arrange(ctx, &c, req)
 	if !d.Allowed {
 		l.reservations.leave()
-		return verdict{answer: d}
+		return verdict{answer: l.logged(&c, req.ID, d)}
 	}
 	r := newReservation(&c)
+	r.logged = l.logHold(&c, req.ID, &d, r)
 	l.reservations.add(r)
 	return verdict{answer: d, reservation: r}
 }
@@ -78,6 +79,8 @@ type reservation struct {
 	policy   *lease.Policy // as it was when it was made; nil where none is known
 	until    time.Duration
 	at       int // in the order of expiry; owned by the table
+
+	logged bool // the decision log has it, and gets its settlement
 
 	mu      sync.Mutex
 	settled bool
@@ -126,8 +129,10 @@ func (r *reservation) Settle(_ context.Context, cost int64) decision.Settlement 
 	if r.settled {
 		return r.outcome
 	}
+	began := r.limiter.logTime()
 	s := r.end(cost)
 	if s.Settled {
+		r.log(cost, s, began)
 		r.settled, r.outcome = true, s
 		r.limiter.reservations.settled(r, r.limiter.cfg.Clock.Mono())
 	}

@@ -107,11 +107,12 @@ func (l *Limiter) register(ctx context.Context) (*pb.RegisterResponse, string) {
 		switch {
 		case err != nil:
 			failures++
-			l.cfg.Logger.Warn("no broker has registered this limiter yet; trying again", "brokers", l.cfg.Brokers, "error", err)
+			l.cfg.Logger.Warn("no broker has registered this limiter yet; trying again", append([]any{"brokers", shownURLs(l.cfg.Brokers), "error", err}, clearHint(l.cfg.Brokers, err)...)...)
 			l.pause(ctx, failures)
 		case !resp.GetRegistered():
 			req.ReplacesEpoch = resp.GetCurrentEpoch()
 		default:
+			l.obs.answeredAt(l.cfg.Clock.Mono(), nil)
 			return resp, nonce
 		}
 	}
@@ -264,6 +265,9 @@ func (r *runner) sync(ctx context.Context, s holder.Sync) {
 	if err != nil && ctx.Err() == nil {
 		r.l.cfg.Logger.Debug("a sync failed", "shard", s.Request.GetShard(), "error", err)
 	}
+	if err == nil {
+		r.l.obs.answeredAt(r.l.cfg.Clock.Mono(), resp)
+	}
 	if !s.Hanging {
 		r.l.obs.syncSeconds.Observe((r.l.cfg.Clock.Mono() - start).Seconds())
 	}
@@ -325,6 +329,7 @@ func (r *runner) watch(ctx context.Context, id uint32) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		err := r.l.brokers.watch(ctx, req, func(hint *pb.WatchResponse) {
 			failures = 0
+			r.l.obs.answeredAt(r.l.cfg.Clock.Mono(), nil)
 			r.hint(ctx, id, hint)
 		})
 		if ctx.Err() == nil {

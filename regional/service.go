@@ -36,7 +36,7 @@ func (s limiterService) CheckBatch(ctx context.Context, req *connect.Request[pb.
 func (s limiterService) Reserve(ctx context.Context, req *connect.Request[pb.ReserveRequest]) (*connect.Response[pb.ReserveResponse], error) {
 	check := req.Msg.GetCheck()
 	if err := check.Validate(); err != nil {
-		return connect.NewResponse(&pb.ReserveResponse{Response: s.l.counted(decision.Invalid(err.Error())).Wire()}), nil
+		return connect.NewResponse(&pb.ReserveResponse{Response: s.l.counted(wireKey(check.GetKey()), decision.Invalid(err.Error())).Wire()}), nil
 	}
 	want := decision.FromWire(check)
 	r, d := s.l.reserve(ctx, &want)
@@ -50,11 +50,15 @@ func (s limiterService) Reserve(ctx context.Context, req *connect.Request[pb.Res
 
 // Settle implements tokenleasev1connect.LimiterHandler.
 func (s limiterService) Settle(ctx context.Context, req *connect.Request[pb.SettleRequest]) (*connect.Response[pb.SettleResponse], error) {
-	key := lease.Key{Account: req.Msg.GetKey().GetAccount(), Operation: req.Msg.GetKey().GetOperation()}
+	key := wireKey(req.Msg.GetKey())
 	got := s.l.settle(ctx, key, req.Msg.GetReservationId(), req.Msg.GetCostTokens())
 	return connect.NewResponse(&pb.SettleResponse{
 		Settled: got.Settled, ReturnedTokens: got.Returned, DebtTokens: got.Debt, Detail: got.Detail,
 	}), nil
+}
+
+func wireKey(k *pb.BudgetKey) lease.Key {
+	return lease.Key{Account: k.GetAccount(), Operation: k.GetOperation()}
 }
 
 // batch decides checks. Those of one budget are decided in order; those of
@@ -64,7 +68,7 @@ func (s limiterService) batch(ctx context.Context, checks []*pb.CheckRequest) []
 	byKey := map[lease.Key][]int{}
 	var order []lease.Key
 	for i, c := range checks {
-		k := lease.Key{Account: c.GetKey().GetAccount(), Operation: c.GetKey().GetOperation()}
+		k := wireKey(c.GetKey())
 		if byKey[k] == nil {
 			order = append(order, k)
 		}
@@ -86,7 +90,7 @@ func (s limiterService) batch(ctx context.Context, checks []*pb.CheckRequest) []
 // others.
 func (s limiterService) one(ctx context.Context, req *pb.CheckRequest) *pb.CheckResponse {
 	if err := req.Validate(); err != nil {
-		return s.l.counted(decision.Invalid(err.Error())).Wire()
+		return s.l.counted(wireKey(req.GetKey()), decision.Invalid(err.Error())).Wire()
 	}
 	return s.check(ctx, req)
 }

@@ -42,7 +42,7 @@ type Reservation interface {
 type Settlement struct {
 	Settled  bool   // ended by this call or by an earlier one
 	Returned int64  // tokens that went back to the region's credit
-	Debt     int64  // tokens that the budget owes in this region from now on
+	Debt     int64  // tokens that the budget owes from now on, and the broker has not recorded yet
 	Detail   string // for people: why it was not settled
 }
 
@@ -96,7 +96,7 @@ type Answer struct {
 	Replayed      bool          // the recorded answer to an earlier request of the same ID
 	Shadow        bool          // the policy is in shadow mode: allowed whatever the reason
 	NotStrict     bool          // the policy lets more be admitted than its rule
-	Debt          int64         // tokens that the budget owes in this region
+	Debt          int64         // tokens that the budget owes, and the broker is not known to have recorded
 	Parts         []PartAnswer  // with Also: one for each budget, that of Part first
 	Detail        string        // for people: what it means and what to do
 }

@@ -14,8 +14,14 @@ const (
 	// MaxMessageBytes is the largest request that is read: more than the headers
 	// that Envoy accepts by default could fill.
 	MaxMessageBytes = 1 << 20
+	// MaxHeaderBytes bounds the headers of a request, which are read before anybody
+	// knows who sends them.
+	MaxHeaderBytes = 64 << 10
 	// MaxConcurrentStreams is how many requests one connection may have under way.
-	MaxConcurrentStreams = 10_000
+	// Envoy opens another for what is beyond.
+	MaxConcurrentStreams = 1000
+	// HandshakeTimeout bounds how long a new connection may take to become one.
+	HandshakeTimeout = 10 * time.Second
 	// MinPingInterval is how often a gateway may ping an idle connection.
 	MinPingInterval = 5 * time.Second
 	// MaxConnectionAge is when a connection is closed in order, with a tenth of
@@ -25,12 +31,14 @@ const (
 	StopTimeout = 5 * time.Second
 )
 
-// ServerOptions are those of a server for Envoy: bounds of messages and streams,
-// and keep-alive that finds cut connections and bears with Envoy's own.
+// ServerOptions are those of a server for Envoy: bounds of headers, messages,
+// streams and handshakes, and keep-alive that finds cut connections and bears with Envoy's own.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
+		grpc.MaxHeaderListSize(MaxHeaderBytes),
 		grpc.MaxConcurrentStreams(MaxConcurrentStreams),
+		grpc.ConnectionTimeout(HandshakeTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: MinPingInterval, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: 20 * time.Second, Timeout: 5 * time.Second,

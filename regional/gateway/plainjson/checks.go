@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/jsonbody"
 	"github.com/tokenlease/tokenlease/regional/decision"
 	"github.com/tokenlease/tokenlease/regional/gateway/httpanswer"
 )
@@ -139,7 +140,7 @@ func (a *API) Check() http.Handler {
 	return post(MaxBodyBytes, read, func(rw http.ResponseWriter, req *http.Request, asked decision.Request) {
 		answer := a.cfg.Decider.Decide(req.Context(), asked)
 		a.cfg.Answers.Headers(rw.Header(), answer)
-		write(rw, httpanswer.Status(answer), resultOf(rw.Header(), answer))
+		jsonbody.Write(rw, httpanswer.Status(answer), resultOf(rw.Header(), answer))
 	})
 }
 
@@ -151,7 +152,7 @@ type batch struct {
 // Batch decides several checks, each on its own.
 func (a *API) Batch() http.Handler {
 	return post(MaxBatchBytes, readBatch, func(rw http.ResponseWriter, req *http.Request, checks []check) {
-		write(rw, http.StatusOK, batch{a.decideAll(req.Context(), checks)})
+		jsonbody.Write(rw, http.StatusOK, batch{a.decideAll(req.Context(), checks)})
 	})
 }
 

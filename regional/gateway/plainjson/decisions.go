@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/jsonbody"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional/decision"
 	"github.com/tokenlease/tokenlease/regional/gateway/clientkey"
@@ -17,7 +18,7 @@ func (a *API) Decisions() http.Handler {
 	return post(MaxBodyBytes, readDecision, func(rw http.ResponseWriter, req *http.Request, asked decision.Request) {
 		answer := a.cfg.Decider.Decide(req.Context(), asked)
 		a.cfg.Answers.Headers(rw.Header(), answer)
-		write(rw, httpanswer.Status(answer), a.verdict(rw.Header(), answer))
+		jsonbody.Write(rw, httpanswer.Status(answer), a.verdict(rw.Header(), answer))
 	})
 }
 

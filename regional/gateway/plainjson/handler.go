@@ -1,14 +1,10 @@
 package plainjson
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"strings"
 
+	"github.com/tokenlease/tokenlease/proto/jsonbody"
 	"github.com/tokenlease/tokenlease/regional/gateway/httpanswer"
 )
 
@@ -48,11 +44,11 @@ func (a *API) Health() http.Handler {
 		switch {
 		case req.Method != http.MethodGet && req.Method != http.MethodHead:
 			rw.Header().Set("Allow", "GET, HEAD")
-			refuse(rw, &rejection{http.StatusMethodNotAllowed, "the method is not allowed here: want GET"})
+			refuse(rw, &jsonbody.Rejection{Status: http.StatusMethodNotAllowed, Detail: "the method is not allowed here: want GET"})
 		case a.cfg.Ready == nil || a.cfg.Ready():
-			write(rw, http.StatusOK, health{"ok"})
+			jsonbody.Write(rw, http.StatusOK, health{"ok"})
 		default:
-			write(rw, http.StatusServiceUnavailable, health{"unavailable"})
+			jsonbody.Write(rw, http.StatusServiceUnavailable, health{"unavailable"})
 		}
 	})
 }
@@ -61,21 +57,12 @@ type health struct {
 	Status string `json:"status"`
 }
 
-// rejection is why a request is not understood. Nothing was asked.
-type rejection struct {
-	status int
-	detail string
-}
-
-// Error is the detail.
-func (r *rejection) Error() string { return r.detail }
-
 // invalid is a rejection of a body.
-func invalid(err error) *rejection {
-	if r := (*rejection)(nil); errors.As(err, &r) {
+func invalid(err error) *jsonbody.Rejection {
+	if r := (*jsonbody.Rejection)(nil); errors.As(err, &r) {
 		return r
 	}
-	return &rejection{http.StatusBadRequest, err.Error()}
+	return &jsonbody.Rejection{Status: http.StatusBadRequest, Detail: err.Error()}
 }
 
 // post is a handler of bodies in JSON: read understands one, answer replies.
@@ -99,42 +86,9 @@ func post[T any](most int64, read func([]byte) (T, error), answer func(http.Resp
 func bodyOf(rw http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
 	if req.Method != http.MethodPost {
 		rw.Header().Set("Allow", http.MethodPost)
-		return nil, &rejection{http.StatusMethodNotAllowed, "the method is not allowed here: want POST"}
+		return nil, &jsonbody.Rejection{Status: http.StatusMethodNotAllowed, Detail: "the method is not allowed here: want POST"}
 	}
-	if err := checkType(req.Header); err != nil {
-		return nil, &rejection{http.StatusUnsupportedMediaType, err.Error()}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(rw, req.Body, most))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: want at most %d bytes", most)}
-	}
-	if err != nil {
-		return nil, &rejection{http.StatusBadRequest, "the body ended early"}
-	}
-	return body, nil
-}
-
-// checkType holds a request to one Content-Type, application/json, without any
-// other encoding than UTF-8.
-func checkType(header http.Header) error {
-	const want = "want Content-Type: application/json"
-	types := header["Content-Type"]
-	if len(types) != 1 {
-		return fmt.Errorf("there are %d Content-Types: %s", len(types), want)
-	}
-	media, params, err := mime.ParseMediaType(types[0])
-	if err != nil || media != "application/json" {
-		return errors.New("the Content-Type is another one: " + want)
-	}
-	for name, value := range params {
-		if name != "charset" || !strings.EqualFold(value, "utf-8") {
-			return errors.New("the Content-Type has a parameter that is not charset=utf-8: " + want)
-		}
-	}
-	if len(header["Content-Encoding"]) > 0 {
-		return errors.New("the body is compressed: want it as it is")
-	}
-	return nil
+	return jsonbody.Read(rw, req, most)
 }
 
 // problem is the body of a rejection, by RFC 9457. It denies in the words of every
@@ -150,20 +104,7 @@ type problem struct {
 }
 
 // refuse answers a request that is not understood.
-func refuse(rw http.ResponseWriter, r *rejection) {
+func refuse(rw http.ResponseWriter, r *jsonbody.Rejection) {
 	rw.Header().Set("Content-Type", httpanswer.ProblemContentType)
-	write(rw, r.status, problem{httpanswer.TypeBlank, http.StatusText(r.status), r.status, r.detail, "denied", false, "invalid"})
-}
-
-// write answers in JSON.
-func write(rw http.ResponseWriter, status int, value any) {
-	h := rw.Header()
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", "application/json")
-	}
-	h.Set(httpanswer.FieldCacheControl, "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	body, _ := json.Marshal(value) //nolint:errchkjson // texts and numbers
-	rw.WriteHeader(status)
-	rw.Write(append(body, '\n'))
+	jsonbody.Write(rw, r.Status, problem{httpanswer.TypeBlank, http.StatusText(r.Status), r.Status, r.Detail, "denied", false, "invalid"})
 }
