@@ -179,7 +179,7 @@ func (w *World) resolve(g record.Grant) {
 	b := w.route(id.Shard)
 	w.deliver(b.node, b.node, "resolve", g.ID, 0, func() {
 		if o := b.owners[id.Shard]; o != nil && !b.paused() {
-			o.sh.Resolve(shard.Resolution{GrantID: id, Key: g.Key(), By: "operator", Because: "the machine is gone"}, func(shard.Resolved, error) {})
+			o.sh.Resolve(shard.Resolution{GrantID: id, Key: g.Key(), Word: record.Audit{By: "operator", Because: "the machine is gone"}}, func(shard.Resolved, error) {})
 			o.soon()
 		}
 	})

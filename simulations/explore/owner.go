@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
@@ -89,7 +90,7 @@ func (x *explorer) serves(part *ownerPart, in ownerInput) *ownerResult {
 				}
 			})
 		case attests:
-			what := shard.Resolution{GrantID: in.grant, Key: key, By: "ops", Because: "it is gone"}
+			what := shard.Resolution{GrantID: in.grant, Key: key, Word: record.Audit{By: "ops", Because: "it is gone"}}
 			sh.Resolve(what, func(shard.Resolved, error) {})
 		case hearsPolicy:
 			sh.PoliciesChanged()

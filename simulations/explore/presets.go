@@ -30,6 +30,11 @@ var presets = []Scope{
 		Checks: [regions]int{3, 1}, Costs: []int64{1}, Requests: [regions]int{4, 2}, Answers: 3, GiveUps: 1,
 	},
 	{
+		Name: "refill", About: "what is spent is reported at once, so that time has all of the room to fill",
+		Capacity: 2, Refill: 1, Ticks: 2, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{3, 0}, Costs: []int64{1, 2}, Requests: [regions]int{5, 0}, Answers: 2, Eager: true,
+	},
+	{
 		Name: "returns", About: "credit goes back when it is called back",
 		Capacity: 2, Refill: 1, Ticks: 1, Journal: holder.JournalOff, Starts: both, Greedy: otherGreedy,
 		Checks: [regions]int{2, 1}, Costs: []int64{1}, Requests: [regions]int{4, 1}, Answers: 2, GiveUps: 1, Hints: 1,

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
@@ -39,7 +40,7 @@ func (j *Judge) Admit(now time.Duration, tokens int64) (err error) {
 		}
 		err = fmt.Errorf("over-admission: %.3f tokens above %s", float64(over)+rest, allowed)
 		if rest > 0 {
-			over++
+			over = plus(over, 1)
 		}
 		j.exceeded(now, over)
 	}
@@ -48,12 +49,12 @@ func (j *Judge) Admit(now time.Duration, tokens int64) (err error) {
 
 // Hold takes slots that work holds from now on, and says if they are too many.
 func (j *Judge) Hold(now time.Duration, slots int64) error {
-	j.held += slots
+	j.held = plus(j.held, slots)
 	return j.Check(now)
 }
 
 // Release takes slots of work that has ended, or whose time is over.
-func (j *Judge) Release(slots int64) { j.held -= slots }
+func (j *Judge) Release(slots int64) { j.held = max(j.held, math.MinInt64+slots) - slots }
 
 // Held is how many slots are held.
 func (j *Judge) Held() int64 { return j.held }
@@ -61,10 +62,10 @@ func (j *Judge) Held() int64 { return j.held }
 // Check says if more slots are held than there are now: a version that binds may
 // have taken some away.
 func (j *Judge) Check(now time.Duration) error {
-	over := j.held - j.Capacity()
-	if j.held == 0 || over <= 0 {
+	if j.held <= j.Capacity() {
 		return nil
 	}
+	over := j.held - j.Capacity()
 	j.exceeded(now, over)
 	return fmt.Errorf("%d slots are held where there are %d", j.held, j.Capacity())
 }
@@ -78,6 +79,17 @@ func (j *Judge) exceeded(now time.Duration, over int64) {
 // Capacity is what the budget admits at once at present, in tokens, under the
 // versions that are the guarantee.
 func (j *Judge) Capacity() int64 { return j.runs[len(j.runs)-1].capacity() }
+
+// Left is what could still be admitted at once at now under all that is the
+// guarantee, in whole tokens: no more can be out or available then. Of slots it is
+// their number, held or not.
+func (j *Judge) Left(now time.Duration) int64 {
+	least := j.runs[0].left(now, j.turn.began)
+	for i := range j.runs[1:] {
+		least = min(least, j.runs[1+i].left(now, j.turn.began))
+	}
+	return least
+}
 
 // Excess is by how much the admissions of some interval, or the slots held at some
 // moment, were above what is allowed, in whole tokens, rounded up, at the worst

@@ -15,9 +15,13 @@ func product(a, b int64) wide {
 	return wide{hi, lo}
 }
 
+// plus is w + v, at most the largest: a sum that is too small only lets off.
 func (w wide) plus(v wide) wide {
 	lo, carry := bits.Add64(w.lo, v.lo, 0)
-	hi, _ := bits.Add64(w.hi, v.hi, carry)
+	hi, carry := bits.Add64(w.hi, v.hi, carry)
+	if carry != 0 {
+		return wide{math.MaxUint64, math.MaxUint64}
+	}
 	return wide{hi, lo}
 }
 
@@ -29,6 +33,14 @@ func (w wide) minus(v wide) wide {
 		return wide{}
 	}
 	return wide{hi, lo}
+}
+
+// plus is a + b for b that is not negative, at most the largest.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 func (w wide) isZero() bool { return w.hi == 0 && w.lo == 0 }

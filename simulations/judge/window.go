@@ -10,6 +10,7 @@ type window struct {
 	limit    int64
 	length   time.Duration
 	admitted []admission // in order of time
+	total    wide        // of them: some may be the largest number
 }
 
 type admission struct {
@@ -24,6 +25,7 @@ func (w *window) admit(now time.Duration, tokens int64) (over int64) {
 	}
 	if tokens > 0 {
 		w.admitted = append(w.admitted, admission{now, tokens})
+		w.total = w.total.plus(product(tokens, 1))
 	}
 	return max(0, w.sum(now)-w.limit)
 }
@@ -33,11 +35,10 @@ func (w *window) admit(now time.Duration, tokens int64) (over int64) {
 func (w *window) sum(now time.Duration) (tokens int64) {
 	n := 0
 	for ; n < len(w.admitted) && w.admitted[n].at <= now-w.length; n++ {
+		w.total = w.total.minus(product(w.admitted[n].tokens, 1))
 	}
-	w.admitted = slices.Delete(w.admitted, 0, n)
-	for _, a := range w.admitted {
-		tokens += a.tokens
-	}
+	w.admitted = w.admitted[n:]
+	tokens, _ = w.total.divide(1)
 	return tokens
 }
 
@@ -57,7 +58,7 @@ func (c *calendar) admit(began, tokens int64) (over int64) {
 		at = len(c.counts)
 		c.counts = append(c.counts, count{began: began})
 	}
-	c.counts[at].tokens += tokens
+	c.counts[at].tokens = plus(c.counts[at].tokens, tokens)
 	return max(0, c.counts[at].tokens-c.limit)
 }
 

@@ -45,14 +45,14 @@ var accounts = []Mutant{
 		Name: "a-return-counts-each-time", Area: Accounts, Rule: "C5.1", Seeds: 100, Scope: "commits",
 		Breaks: "Each report of a return is credited whole, not only what is new in it.",
 		Edits: []Edit{
-			after(ledgerFile, "if err := g.merge(spent, returned); err != nil {\n\t\treturn err\n\t}", "l.Available += before.Returned"),
+			after(ledgerFile, "if err := g.merge(spent, returned, owed); err != nil {\n\t\treturn err\n\t}", "l.Available += before.Returned"),
 		},
 	},
 	{
 		Name: "close-ignores-its-counters", Area: Accounts, Rule: "C4.1", Seeds: 100, Scope: "fail-over", Aim: "stops",
 		Breaks: "A close gives back all that was not reported as spent before, whatever its own counters say.",
 		Edits: []Edit{
-			before(ledgerFile, "if err := l.Account(now, id, spent, returned); err != nil {", "spent, returned = 0, 0"),
+			before(ledgerFile, "if err := l.Account(now, id, spent, returned, owed); err != nil {", "spent, returned = 0, 0"),
 		},
 	},
 	{
@@ -99,7 +99,7 @@ var accounts = []Mutant{
 		Breaks: "The broker counts credit as returned when it calls it back, not when the holder says so.",
 		Edits: []Edit{
 			after(demandFile, "c.hinted = max(1, s.moment.Mono)", "if g := e.ledger.Live(c.holder, c.epoch); g != nil {\n"+
-				"_ = e.ledger.Account(s.now, g.ID, g.Spent, g.Returned+c.out-c.level)\nb.touchGrant(e, g.ID)\n}"),
+				"_ = e.ledger.Account(s.now, g.ID, g.Spent, g.Returned+c.out-c.level, 0)\nb.touchGrant(e, g.ID)\n}"),
 		},
 	},
 	{

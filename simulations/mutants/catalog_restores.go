@@ -20,7 +20,7 @@ var restores = []Mutant{
 		Name: "restored-budgets-are-full", Area: Restores, Rule: "C6", Seeds: 100, Aim: "restores",
 		Breaks: "A budget without a record is full, after a restore too.",
 		Edits: []Edit{
-			swap(restoreFile, "case s.era.Generation == 1:\n\t\te.ledger", "case s.era.Generation == 1, "+on+":\n\t\te.ledger"),
+			swap(restoreFile, "case s.era.Generation == 1:\n\t\treturn lease.NewLedger", "case s.era.Generation == 1, "+on+":\n\t\treturn lease.NewLedger"),
 		},
 	},
 	{

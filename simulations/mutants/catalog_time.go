@@ -11,7 +11,7 @@ var timeAndPolicy = []Mutant{
 		},
 	},
 	{
-		Name: "refill-is-doubled", Area: Time, Rule: "C1", Seeds: 200,
+		Name: "refill-is-doubled", Area: Time, Rule: "C1", Seeds: 200, Scope: "refill",
 		Breaks: "The arithmetic of refill, which the checks of the ledger use too, earns twice the rate.",
 		Edits: []Edit{
 			before(tokensFile, "hi, lo := bits.Mul64(uint64(elapsed), uint64(r.Tokens))", "elapsed *= 2"),
@@ -81,8 +81,8 @@ var timeAndPolicy = []Mutant{
 		Name: "drops-what-is-not-full", Area: Time, Rule: "C8", Seeds: 100, Scope: "idle",
 		Breaks: "An idle ledger with nothing out is dropped, full or not.",
 		Edits: []Edit{
-			swap(sweepFile, "if !e.ledger.Full() || !s.fullWithout(e.key.Operation) {",
-				"if (!e.ledger.Full() || !s.fullWithout(e.key.Operation)) && (!"+on+" || len(e.ledger.Grants) > 0) {"),
+			swap(sweepFile, "if !e.ledger.Full() || !s.fullWithout(e.key, pol, ruled) {",
+				"if (!e.ledger.Full() || !s.fullWithout(e.key, pol, ruled)) && (!"+on+" || len(e.ledger.Grants) > 0) {"),
 		},
 	},
 	{
@@ -118,7 +118,7 @@ var timeAndPolicy = []Mutant{
 		Name: "drops-under-an-old-policy", Area: Time, Rule: "C8", Seeds: 1000, Aim: "forgotten-policies",
 		Breaks: "A ledger that is full under an old version is dropped, and comes back full under the new one.",
 		Edits: []Edit{
-			swap(sweepFile, "ok && pol.Rule.Version > e.ledger.Rule.Version {", "ok && pol.Rule.Version > e.ledger.Rule.Version && !"+on+" {"),
+			swap(sweepFile, "ruled && pol.Rule.Version > e.ledger.Rule.Version {", "ruled && pol.Rule.Version > e.ledger.Rule.Version && !"+on+" {"),
 		},
 	},
 	{

@@ -9,7 +9,7 @@ var unknown = []Mutant{
 		Edits: []Edit{
 			before(reportFile, "if !e.exists && ruled {", `
 				for i := 0; i < len(e.ledger.Grants); i++ {
-					if g := e.ledger.Grants[i]; g.Holder == j.holder && g.Epoch < j.req.GetEpoch() && e.ledger.Close(s.now, g.ID, 0, 0) == nil {
+					if g := e.ledger.Grants[i]; g.Holder == j.holder && g.Epoch < j.req.GetEpoch() && e.ledger.Close(s.now, g.ID, 0, 0, 0) == nil {
 						b.endGrant(s, e, g)
 						i--
 					}
@@ -17,7 +17,7 @@ var unknown = []Mutant{
 		},
 	},
 	silenced("silence-returns-credit", "What a silent holder has out is given back after a while.",
-		"if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {\n\t\tanswer.GrantId", "e.ledger.Close(s.now, g.ID, 0, 0) == nil"),
+		"if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {\n\t\tanswer.GrantId", "e.ledger.Close(s.now, g.ID, 0, 0, 0) == nil"),
 	silenced("silence-counts-as-spent", "What a silent holder has out counts as spent after a while.",
 		"if ruled && s.install(e, pol, b) {", "attested(e.ledger.Attest(s.now, g.ID))"),
 	{
@@ -50,8 +50,8 @@ var unknown = []Mutant{
 		Name: "fenced-holder-spends-on", Area: Unknown, Rule: "C3.3", Seeds: 200, Scope: "fail-over",
 		Breaks: "A holder that is fenced or stopped hands in its account, and leaves the credit in the hot path.",
 		Edits: []Edit{
-			swap(drawFile, "k.bound -= k.budget.take(math.MaxInt64)\n\treturn",
-				"if m.phase == ending && "+on+" {\nk.bound -= k.credit()\n} else {\nk.bound -= k.budget.take(math.MaxInt64)\n}\n\treturn"),
+			swap(drawFile, "k.bound -= k.budget.take(math.MaxInt64)\n\tk.tellOwed()",
+				"if m.phase == ending && "+on+" {\nk.bound -= k.credit()\n} else {\nk.bound -= k.budget.take(math.MaxInt64)\n}\n\tk.tellOwed()"),
 		},
 	},
 	{

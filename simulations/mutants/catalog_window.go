@@ -78,7 +78,7 @@ var windows = []Mutant{
 		Name: "boundary-forgets-what-is-out", Area: Windows, Rule: "C1", Seeds: 200, Aim: "stepping-clocks",
 		Breaks: "At a boundary, what is out counts as spent in the period that ends.",
 		Edits: []Edit{
-			after(windowFile, "case began > l.Began:\n\t\tl.Began, l.Used = began, 0", "for i := range l.Grants {\nl.Grants[i].Spent += l.Grants[i].Outstanding()\n}"),
+			after(windowFile, "l.Began, l.Used = began, 0", "for i := range l.Grants {\nl.Grants[i].Spent += l.Grants[i].Outstanding()\n}"),
 		},
 	},
 	{

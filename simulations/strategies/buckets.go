@@ -44,7 +44,7 @@ func (b *bucket) take(now lease.Time, tokens int64) bool {
 		b.Available -= tokens
 		return true
 	}
-	return b.Close(now, b.hold(now, tokens), tokens, 0) == nil
+	return b.Close(now, b.hold(now, tokens), tokens, 0, 0) == nil
 }
 
 // hold takes what there is enough of, and keeps it out.
@@ -143,7 +143,7 @@ func (o *oracle) hold(b *bucket, a workload.Arrival) {
 	_ = o.w.rec.Holds(a, o.w.now)
 	o.w.after(min(cmp.Or(a.Work, time.Second), o.w.holds[a.Key]), func() {
 		judge.Release(a.Cost)
-		_ = b.Close(lease.Time(o.w.now), id, 0, 0) // gone under a rule of another kind
+		_ = b.Close(lease.Time(o.w.now), id, 0, 0, 0) // gone under a rule of another kind
 	})
 }
 

@@ -75,8 +75,8 @@ func (d *desk) expire(now lease.Time) {
 
 // close ends a lease by what was spent of it, as far as that is known.
 func (d *desk) close(now lease.Time, i int, spent int64) {
-	if d.Close(now, d.loans[i].id, spent, 0) != nil {
-		_ = d.Close(now, d.loans[i].id, 0, 0) // above what was issued, after the store was set back
+	if d.Close(now, d.loans[i].id, spent, 0, 0) != nil {
+		_ = d.Close(now, d.loans[i].id, 0, 0, 0) // above what was issued, after the store was set back
 	}
 	d.loans = slices.Delete(d.loans, i, i+1)
 }
@@ -90,7 +90,7 @@ func (l *lessor) serve(r request, rule lease.Rule, now lease.Time) (a answer, le
 	d := l.desk(r.key, rule, now)
 	d.expire(now)
 	at := d.loanTo(r.from)
-	if at >= 0 && d.loans[at].id == r.lease && d.Account(now, r.lease, r.spent, 0) != nil {
+	if at >= 0 && d.loans[at].id == r.lease && d.Account(now, r.lease, r.spent, 0, 0) != nil {
 		d.close(now, at, 0)
 		at = -1
 	}
