@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,7 +18,12 @@ type brokerSettings struct {
 	dataDir       string
 	shards        uint32
 	sessionTTL    time.Duration
+	auditFor      time.Duration
+	dashboard     dashboardSettings
+	plainConfig   bool
+	tls           tlsSettings
 	etcd          etcdSettings
+	trace         traceSettings
 	log           logSettings
 }
 
@@ -36,11 +42,16 @@ type etcdSettings struct {
 func (s *brokerSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7600", "`address` to serve on")
 	flags.StringVar(&s.advertise, "advertise", "", "`URL` at which other brokers reach this one (default: from --listen)")
-	flags.StringVar(&s.metricsListen, "metrics-listen", "", "`address` for metrics and health, besides --listen (default: none)")
+	flags.StringVar(&s.metricsListen, "metrics-listen", "", "`address` for metrics and health, besides --listen; clear text on loopback (default: none)")
 	flags.StringVar(&s.dataDir, "data-dir", "", "`directory` of the embedded etcd; excludes --etcd-endpoints")
 	flags.Uint32Var(&s.shards, "shards", 16, "shards of a new cluster; fixed from then on")
 	flags.DurationVar(&s.sessionTTL, "session-ttl", 5*time.Second, "how long a silent broker keeps its shards, in whole seconds")
+	flags.DurationVar(&s.auditFor, "audit-retention", 90*24*time.Hour, "how long audit entries are kept; the newest 1,000 stay, and beyond 100,000 the oldest go earlier")
+	s.dashboard.register(flags)
+	flags.BoolVar(&s.plainConfig, "plain-config", false, "serve limits and plans in plain JSON below /v1/config/")
+	s.tls.register(flags)
 	s.etcd.register(flags)
+	s.trace.register(flags)
 	s.log.register(flags)
 }
 
@@ -77,15 +88,32 @@ func (s *brokerSettings) validate() error {
 		return usageErrorf("--shards %d must be 1 to %d", s.shards, maxShards)
 	case s.sessionTTL < 2*time.Second || s.sessionTTL%time.Second != 0:
 		return usageErrorf("--session-ttl %v must be whole seconds, 2s or more", s.sessionTTL)
+	case s.auditFor < time.Hour:
+		return usageErrorf("--audit-retention %v must be 1h or more", s.auditFor)
 	}
-	return s.etcd.validate()
+	if err := s.dashboard.validate(); err != nil {
+		return err
+	}
+	if s.tls.on() && strings.HasPrefix(s.advertise, "http://") {
+		return usageErrorf("--advertise %s is clear text, and with --tls-cert this broker speaks TLS alone: advertise https", s.advertise)
+	}
+	if err := s.tls.validate([2]string{"listen", s.listen}, [2]string{"metrics-listen", s.metricsListen}); err != nil {
+		return err
+	}
+	if err := s.trace.validate(s.tls.allowPlaintext); err != nil {
+		return err
+	}
+	return s.etcd.validate(s.tls.allowPlaintext)
 }
 
-// validate checks the settings together.
-func (s *etcdSettings) validate() error {
+// validate checks the settings together. plaintext allows clear text beyond loopback.
+func (s *etcdSettings) validate(plaintext bool) error {
 	for _, endpoint := range s.endpoints {
 		if err := checkURL("etcd-endpoints", endpoint); err != nil {
 			return err
+		}
+		if isClear(endpoint) && !plaintext {
+			return usageErrorf("--etcd-endpoints %s is clear text: whoever is on the way could read the password and change every budget; name it with https, or say --%s", endpoint, plaintextFlag)
 		}
 	}
 	switch {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
@@ -16,13 +16,7 @@ func (p *program) budgetsCommand() *cobra.Command {
 		p.budgetsListCommand(), p.budgetsShowCommand())
 }
 
-func (p *program) budgetsListCommand() *cobra.Command {
-	settings := &clientSettings{server: brokerServer}
-	request := &tokenleasev1.ListBudgetsRequest{PageSize: tokenleasev1.MaxPageSize}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List budgets",
-		Long: `List the budgets that have a record, in order of shard, account and operation.
+const budgetsListLong = `List the budgets that have a record, in order of shard, account and operation.
 A budget without a record is full, and nothing of it is out; after a restore see
 ` + "`tokenlease restore status`" + `.
 
@@ -33,83 +27,71 @@ in a fixed window until its period ends.
 
 STRICT says whether the rule is a cap. It is not where the policy is in shadow
 mode (everything is admitted), postpaid (a settlement may be above its
-reservation), or has a local allowance (for outages, beyond the budget).`,
+reservation), or has a local allowance (for outages, beyond the budget).
+
+All of them are listed, however many there are, and they are printed as they come;
+the revision is that of the first page.`
+
+func (p *program) budgetsListCommand() *cobra.Command {
+	settings := &clientSettings{server: brokerServer}
+	request := &tokenleasev1.ListBudgetsRequest{PageSize: tokenleasev1.MaxPageSize}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List budgets",
+		Long:  budgetsListLong,
 		Example: `  tokenlease budgets list
-  tokenlease budgets list --account acme`,
+  tokenlease budgets list --account acme
+  tokenlease budgets list --search report
+  tokenlease budgets list --watch=5s`,
 	}
 	cmd.Flags().StringVar(&request.Account, "account", "", "only of this account")
 	cmd.Flags().StringVar(&request.Operation, "operation", "", "only of this operation")
-	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
-		if err := request.Validate(); err != nil {
-			return usageError{err}
-		}
-		all, err := listBudgets(ctx, settings, request)
-		if err != nil {
+	cmd.Flags().StringVar(&request.Search, "search", "", "only those whose account or operation contains this `text`, in capitals or not")
+	p.completeFlags(cmd, settings, map[string]completer{"account": p.accountNames, "operation": p.operationNames})
+	return p.showCommand(cmd, settings, 0, func(ctx context.Context, p *program, _ []string) error {
+		if err := validRequest(request); err != nil {
 			return err
 		}
-		t := budgetTable()
-		for _, b := range all.GetBudgets() {
-			addBudget(t, b)
-		}
-		return p.write(settings.output, all, t)
+		return p.listBudgets(ctx, settings, proto.CloneOf(request))
 	})
 }
 
-// listBudgets reads all the pages. The revision is that of the first.
-func listBudgets(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListBudgetsRequest) (*tokenleasev1.ListBudgetsResponse, error) {
-	all := &tokenleasev1.ListBudgetsResponse{}
+// listBudgets prints the pages as they come.
+func (p *program) listBudgets(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListBudgetsRequest) error {
+	rest := &tokenleasev1.ListBudgetsResponse{}
+	out, progress := p.newListStream(settings.output, "budgets", budgetHeading), p.counting("budgets")
+	defer progress.done()
+	var failed error
 	err := askPages(ctx, settings, settings.admin().ListBudgets, request, func(page *tokenleasev1.ListBudgetsResponse) bool {
-		if all.GetRevision() == 0 {
-			all.Revision = page.GetRevision()
+		if rest.GetRevision() == 0 {
+			rest.Revision = page.GetRevision()
 		}
-		all.Budgets = append(all.Budgets, page.GetBudgets()...)
+		for _, b := range page.GetBudgets() {
+			if failed = out.add(b, budgetRow(b)...); failed != nil {
+				return false
+			}
+		}
+		progress.set(out.count)
 		request.PageToken = page.GetNextPageToken()
 		return request.GetPageToken() != ""
 	})
-	return all, err
-}
-
-func (p *program) budgetsShowCommand() *cobra.Command {
-	settings := &clientSettings{server: brokerServer}
-	cmd := &cobra.Command{
-		Use:     "show ACCOUNT OPERATION",
-		Short:   "Show one budget with its grants",
-		Example: "  tokenlease budgets show acme report.create",
+	if failed != nil {
+		return failed
 	}
-	return clientCommand(cmd, settings, 2, func(ctx context.Context, args []string) error {
-		request := &tokenleasev1.ShowBudgetRequest{Key: &tokenleasev1.BudgetKey{Account: args[0], Operation: args[1]}}
-		if err := request.Validate(); err != nil {
-			return usageError{err}
-		}
-		answer, err := ask(ctx, settings, settings.admin().ShowBudget, request)
-		if err != nil {
-			return err
-		}
-		t := budgetTable()
-		addBudget(t, answer.GetBudget())
-		if err := p.write(settings.output, answer, t); err != nil || settings.output != formatTable || len(answer.GetBudget().GetGrants()) == 0 {
-			return err
-		}
-		return p.writeGrantsBelow(answer.GetBudget().GetGrants())
-	})
-}
-
-// budgetTable is an empty table of budgets.
-func budgetTable() *table {
-	return &table{heading: []string{"ACCOUNT", "OPERATION", "RULE", "AVAILABLE", "RESERVED", "ORPHANED", "RECOVERING", "STRICT", "POLICY", "SHARD"}}
-}
-
-// addBudget adds a row to it.
-func addBudget(t *table, b *tokenleasev1.Budget) {
-	t.add(b.GetKey().GetAccount(), b.GetKey().GetOperation(), policyfile.RuleInWords(b.GetPolicy()),
-		b.GetAvailableTokens(), b.GetReservedTokens(), b.GetOrphanedTokens(), b.GetRecoveringTokens(),
-		strictness(b.GetPolicy(), b.GetNotStrict()), b.GetPolicy().GetVersion(), b.GetShard())
-}
-
-// writeGrantsBelow prints grants under another table.
-func (p *program) writeGrantsBelow(grants []*tokenleasev1.Grant) error {
-	if _, err := fmt.Fprintln(p.stdout); err != nil {
+	if err != nil {
 		return err
 	}
-	return grantTable(grants).write(p.stdout)
+	return out.finish(rest)
+}
+
+// budgetHeading is that of a table of budgets.
+var budgetHeading = []string{"ACCOUNT", "OPERATION", "RULE", "AVAILABLE", "RESERVED", "ORPHANED", "RECOVERING", "STRICT", "POLICY", "SHARD"}
+
+// budgetRow is a row of it.
+func budgetRow(b *tokenleasev1.Budget) []any {
+	return []any{
+		b.GetKey().GetAccount(), b.GetKey().GetOperation(), policyfile.RuleInWords(b.GetPolicy()),
+		b.GetAvailableTokens(), b.GetReservedTokens(), b.GetOrphanedTokens(), b.GetRecoveringTokens(),
+		strictness(b.GetPolicy(), b.GetNotStrict()), b.GetPolicy().GetVersion(), b.GetShard(),
+	}
 }

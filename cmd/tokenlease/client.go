@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os/user"
 	"time"
@@ -25,6 +26,9 @@ type clientSettings struct {
 	url     string
 	timeout time.Duration
 	output  outputFormat
+	tls     clientTLS
+
+	client *http.Client // nil: http.DefaultClient
 }
 
 // register adds the settings to flags.
@@ -32,6 +36,7 @@ func (s *clientSettings) register(flags *pflag.FlagSet) {
 	location := map[string]string{brokerServer: "http://127.0.0.1:7600", limiterServer: "http://127.0.0.1:7700"}
 	flags.StringVar(&s.url, s.server, location[s.server], "`URL` of a "+s.server)
 	flags.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+	s.tls.register(flags)
 	s.output = formatTable
 	flags.VarP(&s.output, "output", "o", "table, json or yaml")
 }
@@ -44,17 +49,30 @@ func (s *clientSettings) validate() error {
 	if s.timeout <= 0 {
 		return usageErrorf("--timeout %v must be more than 0", s.timeout)
 	}
-	return nil
+	if err := s.tls.validate("cert", "key"); err != nil {
+		return err
+	}
+	var err error
+	s.client, err = s.tls.once(s.url)
+	return err
+}
+
+// httpClient makes the requests.
+func (s *clientSettings) httpClient() *http.Client {
+	if s.client == nil {
+		return http.DefaultClient
+	}
+	return s.client
 }
 
 // admin is a client of a broker's operators' service.
 func (s *clientSettings) admin() tokenleasev1connect.AdminClient {
-	return tokenleasev1connect.NewAdminClient(http.DefaultClient, s.url)
+	return tokenleasev1connect.NewAdminClient(s.httpClient(), s.url)
 }
 
 // limiter is a client of a limiter.
 func (s *clientSettings) limiter() tokenleasev1connect.LimiterClient {
-	return tokenleasev1connect.NewLimiterClient(http.DefaultClient, s.url)
+	return tokenleasev1connect.NewLimiterClient(s.httpClient(), s.url)
 }
 
 // failed wraps what a call ended with. It keeps nil.
@@ -62,7 +80,7 @@ func (s *clientSettings) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return serverError{who: s.server, where: s.url, err: err}
+	return serverError{who: s.server, where: shownURL(s.url), err: err}
 }
 
 // caller is a method of a generated client.
@@ -72,11 +90,37 @@ type caller[Request, Response any] func(context.Context, *connect.Request[Reques
 func ask[Request, Response any](ctx context.Context, s *clientSettings, call caller[Request, Response], request *Request) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	response, err := call(ctx, connect.NewRequest(request))
-	if err != nil {
-		return nil, s.failed(err)
+	for {
+		response, err := call(ctx, connect.NewRequest(request))
+		if err == nil {
+			return response.Msg, nil
+		}
+		if !tooOften(err) || !pause(ctx, time.Second) {
+			return nil, s.failed(err)
+		}
 	}
-	return response.Msg, nil
+}
+
+// tooOften says that the server wants to be asked again a second later, as one does
+// that is asked for page after page.
+func tooOften(err error) bool {
+	failed, ok := errors.AsType[*connect.Error](err)
+	return ok && failed.Code() == connect.CodeResourceExhausted && failed.Meta().Get("Retry-After") == "1"
+}
+
+// pause waits, and says false if the context ends before that.
+func pause(ctx context.Context, d time.Duration) bool {
+	if until, ok := ctx.Deadline(); ok && time.Until(until) < d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // askPages makes a call until no page is left. Add takes a page, and puts the
@@ -102,6 +146,7 @@ func clientCommand(cmd *cobra.Command, settings *clientSettings, args int, run f
 		if err := settings.validate(); err != nil {
 			return err
 		}
+		warnOfClear(cmd.ErrOrStderr(), settings.url)
 		return run(cmd.Context(), args)
 	}
 	return cmd

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tokenlease/tokenlease/broker/dashboard"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/regional/gateway/envoy"
@@ -65,14 +66,16 @@ const devPolicies = `policies:
 
 // devSettings configure `dev`.
 type devSettings struct {
-	listen  string
-	dataDir string
-	log     logSettings
+	listen    string
+	dataDir   string
+	plaintext bool
+	log       logSettings
 }
 
 func (s *devSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7600", "`address` of the broker; with port 0 the limiters take free ports as well")
 	flags.StringVar(&s.dataDir, "data-dir", "", "`directory` to keep everything in (default: a temporary one, removed at the end)")
+	registerPlaintext(flags, &s.plaintext)
 	s.log.register(flags)
 	s.log.level.value = "warn"
 	flags.Lookup("log-level").DefValue = "warn"
@@ -104,6 +107,9 @@ rate limit service is served beside it.`,
 			if err := checkAddress("listen", settings.listen); err != nil {
 				return err
 			}
+			if !settings.plaintext && !isLoopback(settings.listen) {
+				return usageErrorf("--listen %s is not on loopback, and dev is clear text, open to everybody: say --%s to serve it there all the same", settings.listen, plaintextFlag)
+			}
 			return p.runDev(cmd.Context(), settings)
 		},
 	}
@@ -124,7 +130,10 @@ func (p *program) runDev(ctx context.Context, s *devSettings) (err error) {
 		return failure(err)
 	}
 	regions := &sync.Map{} // name to *region
-	t, err := startTrial(ctx, dir, listener, newLogger(p.stderr, s.log), func(mux *http.ServeMux) { addLinkControl(mux, regions) })
+	t, err := startTrial(ctx, dir, listener, newLogger(p.stderr, s.log), func(mux *http.ServeMux) {
+		addLinkControl(mux, regions)
+		addPlainConfig(mux)
+	})
 	if err != nil {
 		return failure(err)
 	}
@@ -162,7 +171,7 @@ func (p *program) startDevRegions(t *trial, broker net.Addr, regions *sync.Map) 
 		}
 		started = append(started, r)
 		regions.Store(d.name, r)
-		t.group.Go(func() error { return serve(t.ctx, listener, limiterMux(r.limiter, r.reg)) })
+		t.group.Go(func() error { return serve(t.ctx, listener, guardLimiter(limiterMux(r.limiter, r.reg)), nil) })
 		fmt.Fprintf(p.stdout, "region %-3s http://%s\n", d.name, listener.Addr())
 	}
 	return started, nil
@@ -197,7 +206,7 @@ func (p *program) startDevGateway(t *trial, broker net.Addr, r *region) (string,
 		return "", errors.Join(fmt.Errorf("the service for Envoy: %w", err), listener.Close())
 	}
 	work := serveEnvoy(forEnvoy, envoy.Config{Decider: r.limiter, Mapping: mapping, Registerer: r.reg, Logger: t.log})
-	t.group.Go(func() error { return serve(t.ctx, listener, handler) })
+	t.group.Go(func() error { return serve(t.ctx, listener, handler, nil) })
 	t.group.Go(func() error { return work(t.ctx) })
 	url := "http://" + listener.Addr().String()
 	fmt.Fprintf(p.stdout, "gateway    %s\nfor Envoy  %s\n", url, forEnvoy.Addr())
@@ -224,18 +233,19 @@ func addLinkControl(mux *http.ServeMux, regions *sync.Map) {
 
 // applyPolicies puts the policies of a file's text in force.
 func (t *trial) applyPolicies(ctx context.Context, text, by string) error {
-	policies, err := policyfile.Parse("built-in policies", []byte(text))
+	doc, err := policyfile.Parse("built-in policies", []byte(text))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	_, err = t.admin.ApplyPolicies(ctx, connect.NewRequest(&tokenleasev1.ApplyPoliciesRequest{Policies: policies, AppliedBy: by}))
+	_, err = t.admin.ApplyPolicies(ctx, connect.NewRequest(&tokenleasev1.ApplyPoliciesRequest{Policies: doc.Policies, AppliedBy: by}))
 	return err
 }
 
 func (p *program) printDev(t *trial, gateway string, temporary bool) {
 	fmt.Fprintf(p.stdout, `broker     %s
+dashboard  %s
 etcd       %s
 
 One budget of 40 tokens, refilled by 20 a second, for all three regions; a report
@@ -245,6 +255,7 @@ costs 5. Try in another terminal:
     tokenlease check acme report.create --limiter http://127.0.0.1:7701
     tokenlease budgets show acme report.create
     tokenlease grants list
+    curl '%s/v1/config/limit?account=acme&operation=report.create'
     curl -X POST %s/dev/regions/eu/cut     # eu spends what it holds, and no more
     tokenlease verify
 
@@ -254,7 +265,7 @@ The example gateway, an API in region eu:
     curl -i -X POST %s/login              # three a minute
 
 (From the source, say "go run ./cmd/tokenlease" for "tokenlease".)
-`, t.url, t.etcd.Endpoints()[0], t.url, gateway, gateway)
+`, t.url, t.url+dashboard.DefaultPath, t.etcd.Endpoints()[0], t.url, t.url, gateway, gateway)
 	if temporary {
 		fmt.Fprintln(p.stdout, "Nothing is kept: name a --data-dir to keep it. Interrupt to stop.")
 	}

@@ -2,161 +2,199 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/tokenlease/tokenlease/regional/gateway/envoydoctor"
 )
 
-// doctorCommand looks at how gateways are set up.
-func (p *program) doctorCommand() *cobra.Command {
-	return groupCommand("doctor", "Find where a gateway lets pass what no limiter has admitted",
-		p.doctorEnvoyCommand())
-}
+const doctorLong = `Look at a cluster, and tell what is well, what is not, and what to do next:
 
-// doctorSettings are what a doctor is to do.
+    reachable     each broker that was named, and each that they know of
+    access        who you are to it, and what you may look at
+    clocks        of this machine and of the brokers: no credit depends on them,
+                  but periods of a calendar and the times that are shown do
+    versions      of the programs
+    certificates  that end within 7 days: the brokers' and your own
+    store         etcd: members, leader, quota, alarms
+    restore       one that was declared and is not attested
+    shards        without an owner, or whose owner has stopped committing: if any
+                  seems so, it looks again 6 s later
+    policies      shards and limiters that have not taken up the newest version
+    limits        budgets with more out than their capacity
+    holders       that have not been heard of for long and hold credit
+    orphaned      credit that nobody has accounted for, and what would free it
+
+Nothing is changed. ` + "`tokenlease verify`" + ` checks every invariant beside this, and
+` + "`tokenlease doctor envoy`" + ` a configuration of Envoy.
+
+Exit codes:
+    0  healthy: nothing fails, whatever warnings there are; with --strict, none
+    1  something fails, such as that you may not look; with --strict, or there are
+       warnings
+    3  no broker was reached`
+
+// doctorSettings say which brokers to look at.
 type doctorSettings struct {
-	output outputFormat
+	client clientSettings
+	also   []string
 	strict bool
 }
 
-// doctorEnvoyCommand reads a configuration of Envoy.
-func (p *program) doctorEnvoyCommand() *cobra.Command {
-	s := &doctorSettings{output: formatTable}
+// register adds the settings to flags.
+func (s *doctorSettings) register(flags *pflag.FlagSet) {
+	s.client.register(flags)
+	flags.StringSliceVar(&s.also, "brokers", nil, "`URLs` of further brokers to look at, with commas between")
+}
+
+// validate checks the settings together.
+func (s *doctorSettings) validate() error {
+	for _, url := range s.also {
+		if err := checkURL("brokers", url); err != nil {
+			return err
+		}
+	}
+	return s.client.validate()
+}
+
+// doctorCommand looks at a cluster, or at how gateways are set up.
+func (p *program) doctorCommand() *cobra.Command {
+	s := &doctorSettings{client: clientSettings{server: brokerServer}}
 	cmd := &cobra.Command{
-		Use:     "envoy FILE",
-		Short:   "Name every place where an error of the limiter would be permission",
-		Long:    doctorEnvoyLong,
-		Example: doctorEnvoyExample,
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageErrorf("want one FILE, a configuration of Envoy or - for standard input, and not %d", len(args))
+		Use:   "doctor",
+		Short: "Tell what is wrong with a cluster or a gateway, and what to do next",
+		Long:  doctorLong,
+		Example: `  tokenlease doctor
+  tokenlease doctor --brokers http://10.0.0.5:7600,http://10.0.0.6:7600
+  tokenlease doctor --strict -o json
+  tokenlease doctor envoy envoy.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return group(cmd, args)
 			}
-			return p.doctorEnvoy(s, args[0])
+			if err := s.validate(); err != nil {
+				return err
+			}
+			return p.doctor(cmd.Context(), s)
 		},
 	}
-	addSettings(cmd, func(flags *pflag.FlagSet) {
-		flags.VarP(&s.output, "output", "o", "table, json or yaml")
-	})
+	addSettings(cmd, s.register)
 	cmd.Flags().BoolVar(&s.strict, "strict", false, "end with 1 for warnings as well")
+	cmd.AddCommand(p.doctorEnvoyCommand())
 	return cmd
 }
 
-// doctorEnvoy reads, prints, and says in the exit code what came out.
-func (p *program) doctorEnvoy(s *doctorSettings, file string) error {
-	data, err := p.readConfiguration(file)
-	if err != nil {
+// doctor looks, prints, and says in the exit code what came out.
+func (p *program) doctor(ctx context.Context, s *doctorSettings) error {
+	seen := p.examine(ctx, s)
+	if ctx.Err() != nil {
+		return exitError{code: exitUnreachable, text: "interrupted"}
+	}
+	diagnosis := diagnose(seen)
+	if err := p.writeDiagnosis(s.client.output, diagnosis); err != nil {
 		return err
 	}
-	report, err := envoydoctor.Read(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if err := p.writeReport(s.output, report); err != nil {
-		return err
-	}
-	open, warnings := report.Count(envoydoctor.FailsOpen), report.Count(envoydoctor.Warning)
-	fmt.Fprintf(p.stderr, "%d fail open, %d warnings; looked at %d listeners, %d rate limit filters and %d routes\n",
-		open, warnings, report.Listeners, report.Limiters, report.Routes)
-	if open > 0 || s.strict && warnings > 0 {
+	fmt.Fprintf(p.stderr, "%s, %s, %d well\n", countOf(int64(diagnosis.count(statusFail)), "failure"),
+		countOf(int64(diagnosis.count(statusWarn)), "warning"), diagnosis.count(statusOK))
+	switch {
+	case seen.answering() == nil && !seen.refused():
+		return exitError{code: exitUnreachable}
+	case diagnosis.count(statusFail) > 0 || s.strict && diagnosis.count(statusWarn) > 0:
 		return exitError{code: exitNo}
 	}
 	return nil
 }
 
-// writeReport prints the findings. There is one paragraph for each, as they are
-// long; nothing is cut.
-func (p *program) writeReport(format outputFormat, report envoydoctor.Report) error {
-	if format == formatTable {
-		var b strings.Builder
-		for i, f := range report.Findings {
-			if i > 0 {
-				b.WriteByte('\n')
-			}
-			fmt.Fprintf(&b, "%s  %s\n    %s\n    %s\n    to do: %s\n", strings.ToUpper(string(f.Severity)), f.Rule, cell(f.Path), cell(f.Problem), cell(f.Change))
-			for _, route := range f.Routes {
-				fmt.Fprintf(&b, "    concerns: %s\n", cell(route))
-			}
+// Statuses of findings.
+const (
+	statusOK   = "ok"
+	statusWarn = "warn"
+	statusFail = "fail"
+)
+
+// finding is one thing that was looked at. Next is what to do, and empty where all
+// is well.
+type finding struct {
+	Status string `json:"status"`
+	Check  string `json:"check"`
+	What   string `json:"what"`
+	Next   string `json:"next"`
+}
+
+// diagnosis is all that was found.
+type diagnosis struct {
+	Healthy  bool      `json:"healthy"`
+	Findings []finding `json:"findings"`
+}
+
+// count is how many findings have a status.
+func (d *diagnosis) count(status string) int {
+	n := 0
+	for _, f := range d.Findings {
+		if f.Status == status {
+			n++
 		}
-		_, err := io.WriteString(p.stdout, b.String())
+	}
+	return n
+}
+
+// ok adds that something is well.
+func (d *diagnosis) ok(check, format string, args ...any) {
+	d.Findings = append(d.Findings, finding{statusOK, check, fmt.Sprintf(format, args...), ""})
+}
+
+// warn adds what is worth a look, and what to do next.
+func (d *diagnosis) warn(check, next, format string, args ...any) {
+	d.Findings = append(d.Findings, finding{statusWarn, check, fmt.Sprintf(format, args...), next})
+}
+
+// fail adds what is wrong, and what to do next.
+func (d *diagnosis) fail(check, next, format string, args ...any) {
+	d.Findings = append(d.Findings, finding{statusFail, check, fmt.Sprintf(format, args...), next})
+}
+
+// writeDiagnosis prints the findings, those that fail first in capitals. There are
+// one or two lines for each; nothing is cut.
+func (p *program) writeDiagnosis(format outputFormat, d *diagnosis) error {
+	if format != formatTable {
+		data, err := encodePlain(format, d)
+		if err != nil {
+			return err
+		}
+		_, err = p.stdout.Write(data)
 		return err
 	}
+	var b strings.Builder
+	for _, f := range d.Findings {
+		status := f.Status
+		if status != statusOK {
+			status = strings.ToUpper(status)
+		}
+		fmt.Fprintf(&b, "%-4s   %-12s   %s\n", status, f.Check, cell(f.What))
+		if f.Next != "" {
+			fmt.Fprintf(&b, "%22s   to do: %s\n", "", cell(f.Next))
+		}
+	}
+	_, err := io.WriteString(p.stdout, b.String())
+	return err
+}
+
+// encodePlain is a value that is no message as JSON or YAML.
+func encodePlain(format outputFormat, value any) ([]byte, error) {
 	var raw bytes.Buffer
 	encoder := json.NewEncoder(&raw)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(report); err != nil {
-		return err
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
 	}
-	data := raw.Bytes()
 	if format == formatYAML {
-		var err error
-		if data, err = toYAML(data); err != nil {
-			return err
-		}
+		return toYAML(raw.Bytes())
 	}
-	_, err := p.stdout.Write(data)
-	return err
+	return raw.Bytes(), nil
 }
-
-// readConfiguration reads a file, or standard input for "-", but no more than is
-// looked at.
-func (p *program) readConfiguration(file string) ([]byte, error) {
-	source := p.stdin
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the configuration: %w", err)
-		}
-		defer opened.Close()
-		source = opened
-	}
-	data, err := io.ReadAll(io.LimitReader(source, envoydoctor.MaxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the configuration: %w", err)
-	}
-	return data, nil
-}
-
-const doctorEnvoyLong = `Read a configuration of Envoy, and list every place where requests pass that no
-limiter has admitted. - is standard input.
-
-Envoy's rate limit filter admits a request when the limiter is down, slow or
-answers with an error, unless failure_mode_deny is true. It does not ask at all
-on routes without rate limit actions, or when an action does not apply, such as
-one on a header that the client leaves out.
-
-FILE is a bootstrap file in YAML or JSON, or what Envoy's admin endpoint says
-under /config_dump, which has what a management server sent as well. Nothing is
-sent anywhere.
-
-FAILS-OPEN is a place where an error of the limiter is permission, or where only
-a share of requests is asked about. WARNING is worth a look: a route on which no
-limiter is asked, a time-out that fails under load, and whatever could not be
-read, such as a filter of an unknown type.
-
-Warnings are listed, and end with 0 without --strict: it may be meant that a route
-is not limited, also where the filter is disabled on it.
-
-Exit codes:
-    0  nothing fails open, whatever warnings there are; with --strict, none
-    1  something does; with --strict, or there are warnings
-    2  the file is no configuration of Envoy, or could not be read`
-
-const doctorEnvoyExample = `  tokenlease doctor envoy envoy.yaml
-
-  # What runs, with everything that a management server sent.
-  curl -s http://127.0.0.1:9901/config_dump | tokenlease doctor envoy -
-
-  # In a pipeline: no place fails open, and none is worth a look.
-  tokenlease doctor envoy --strict envoy.yaml
-
-  # The routes of each filter that fails open.
-  tokenlease doctor envoy envoy.yaml -o json`

@@ -41,7 +41,7 @@ func TestEndToEndWrongFlags(t *testing.T) {
 		"no store":         {[]string{"--data-dir", "--etcd-endpoints"}, []string{"broker"}},
 		"both stores":      {[]string{"--data-dir", "--etcd-endpoints"}, []string{"broker", "--data-dir", "x", "--etcd-endpoints", "http://127.0.0.1:1"}},
 		"no port":          {[]string{"--listen"}, []string{"broker", "--data-dir", "x", "--listen", "localhost"}},
-		"any address":      {[]string{"--advertise"}, []string{"broker", "--data-dir", t.TempDir(), "--listen", "0.0.0.0:0"}},
+		"any address":      {[]string{"--advertise"}, []string{"broker", "--data-dir", t.TempDir(), "--listen", "0.0.0.0:0", "--allow-plaintext"}},
 		"unknown flag":     {[]string{"--shard"}, []string{"broker", "--shard", "4"}},
 		"argument":         {[]string{"unexpected argument"}, []string{"broker", "start"}},
 		"no region":        {[]string{"region"}, []string{"limiter", "--instance", "a", "--journal-dir", journal}},

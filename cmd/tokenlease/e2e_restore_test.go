@@ -41,7 +41,7 @@ func TestEndToEndRestore(t *testing.T) {
 	}
 	copyTo(data, copied)
 
-	out, code := tokenlease(t, "restore", "declare", "--data-dir", data, "--because", "the copy", "--by", "ann")
+	out, code := tokenlease(t, "restore", "declare", "--data-dir", data, "--because", "the copy", "--by", "ann", "--yes")
 	if code != 0 || !strings.Contains(out, "the copy") {
 		t.Fatalf("declare ended with %d: %s", code, out)
 	}
@@ -61,10 +61,10 @@ func TestEndToEndRestore(t *testing.T) {
 	if got := ask1(t, eu.url).check("acme"); got.GetReason() != tokenleasev1.Reason_REASON_EXHAUSTED || got.GetHasRetry() {
 		t.Errorf("not attested: %v", got)
 	}
-	if out, code := tokenlease(t, "restore", "attest", "--broker", broker.url, "--generation", generation, "--because", "it has ended", "--by", "ann"); code != 0 {
+	if out, code := tokenlease(t, "restore", "attest", "--broker", broker.url, "--generation", generation, "--because", "it has ended", "--by", "ann", "--yes"); code != 0 {
 		t.Fatalf("attest ended with %d: %s", code, out)
 	}
-	if out, code := tokenlease(t, "restore", "attest", "--broker", broker.url, "--generation", generation, "--because", "for another reason", "--by", "bob"); code != 0 || strings.Contains(out, "another") || !strings.Contains(out, "it has ended") {
+	if out, code := tokenlease(t, "restore", "attest", "--broker", broker.url, "--generation", generation, "--because", "for another reason", "--by", "bob", "--yes"); code != 0 || strings.Contains(out, "another") || !strings.Contains(out, "it has ended") {
 		t.Errorf("a second attestation ended with %d: %s", code, out)
 	}
 	eventually(t, "refill is spent", func() bool { return ask1(t, eu.url).check("acme").GetAllowed() })
@@ -95,15 +95,15 @@ func TestEndToEndRestoreWithoutTheDeclaration(t *testing.T) {
 	if out, code := restore("status", "-o", "json"); code != 0 || !strings.Contains(out, `"generation": 7`) {
 		t.Errorf("status ended with %d: %s", code, out)
 	}
-	if out, code := restore("attest", "--generation", "7", "--because", "b", "--by", "ann"); code != exitRefused {
+	if out, code := restore("attest", "--generation", "7", "--because", "b", "--by", "ann", "--yes"); code != exitRefused {
 		t.Errorf("attest ended with %d: %s", code, out)
 	}
-	out, code := restore("declare", "--because", "the key is gone", "--by", "ann")
+	out, code := restore("declare", "--because", "the key is gone", "--by", "ann", "--yes")
 	if code != 0 || !strings.Contains(out, "the key is gone") {
 		t.Fatalf("declare ended with %d: %s", code, out)
 	}
 	generation := strings.Fields(strings.Split(out, "\n")[1])[0]
-	if out, code := restore("attest", "--generation", generation, "--because", "b", "--by", "ann"); code != 0 {
+	if out, code := restore("attest", "--generation", generation, "--because", "b", "--by", "ann", "--yes"); code != 0 {
 		t.Errorf("attest ended with %d: %s", code, out)
 	}
 }

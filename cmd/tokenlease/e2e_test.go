@@ -262,7 +262,13 @@ func TestEndToEndKilledLimiterAccountsByItsJournal(t *testing.T) {
 // metric is the value of a metric without labels.
 func metric(t *testing.T, url, name string) float64 {
 	t.Helper()
-	resp, err := http.Get(url + "/metrics")
+	return metricBy(t, http.DefaultClient, url, name)
+}
+
+// metricBy is metric for a client of its own.
+func metricBy(t *testing.T, client *http.Client, url, name string) float64 {
+	t.Helper()
+	resp, err := client.Get(url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"connectrpc.com/connect"
 )
@@ -66,6 +68,10 @@ func (e serverError) Error() string {
 		return fmt.Sprintf("the %s at %s did not answer in time.\nGive it longer with --timeout, or name another %s", e.who, e.where, choose)
 	case connect.CodeOf(e.err) == connect.CodeUnavailable && connect.IsWireError(e.err):
 		return fmt.Sprintf("the %s at %s cannot answer now: %s.\nTry again, or name another %s", e.who, e.where, text, choose)
+	case connect.CodeOf(e.err) == connect.CodeInternal && !connect.IsWireError(e.err) && strings.HasPrefix(e.where, "http://"):
+		return fmt.Sprintf("what answers at %s does not speak as a %s does (%s).\nDoes it want https? Name it %s", e.where, e.who, text, choose)
+	case isUnverified(e.err):
+		return fmt.Sprintf("the certificate of the %s at %s cannot be verified: %s.\nName the file of its authorities with --ca or %s", e.who, e.where, text, environmentName("ca"))
 	case exitCode(e) == exitUnreachable:
 		return fmt.Sprintf("cannot reach the %s at %s: %s.\nIs it running? Name another %s", e.who, e.where, text, choose)
 	case exitCode(e) == exitNo:
@@ -74,6 +80,12 @@ func (e serverError) Error() string {
 		return fmt.Sprintf("what answers at %s does not know the request (%s).\nIs it a %s, and of this version? Name another %s", e.where, text, e.who, choose)
 	}
 	return fmt.Sprintf("the %s at %s refused (%s): %s", e.who, e.where, connect.CodeOf(e.err), text)
+}
+
+// isUnverified says that a server was reached, and could not prove who it is.
+func isUnverified(err error) bool {
+	_, failed := errors.AsType[*tls.CertificateVerificationError](err)
+	return failed
 }
 
 // exitCode is the code that an error ends the program with. What neither a

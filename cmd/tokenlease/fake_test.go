@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -24,12 +25,18 @@ type fake struct {
 	left     int64 // of the budget of 40 that acme has
 	restores []*tokenleasev1.Restore
 	policies []*tokenleasev1.Policy
+	audit    []*tokenleasev1.AuditEntry
+	silent   atomic.Bool // owners have committed nothing for ten minutes
 }
 
 // serveFake starts one. The account decides what a check is answered.
-func serveFake() *httptest.Server {
+func serveFake(prepare ...func(*fake)) *httptest.Server {
 	f := &fake{left: 40}
+	for _, change := range prepare {
+		change(f)
+	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "tokenlease_broker_shards 1") })
 	mux.Handle(tokenleasev1connect.NewAdminHandler(f, edge.Options()))
 	mux.Handle(tokenleasev1connect.NewLimiterHandler(fakeLimiter{fake: f}, edge.Options()))
 	return httptest.NewServer(mux)
@@ -180,9 +187,12 @@ func (f *fake) grants() []*tokenleasev1.Grant {
 func (f *fake) ListGrants(_ context.Context, req *connect.Request[tokenleasev1.ListGrantsRequest]) (*connect.Response[tokenleasev1.ListGrantsResponse], error) {
 	var chosen []*tokenleasev1.Grant
 	for _, g := range f.grants() {
-		if req.Msg.GetState() == 0 || req.Msg.GetState() == g.GetState() {
+		if grantMatches(req.Msg, g) {
 			chosen = append(chosen, g)
 		}
+	}
+	if len(chosen) == 0 {
+		return connect.NewResponse(&tokenleasev1.ListGrantsResponse{Revision: 70}), nil
 	}
 	at, _ := strconv.Atoi(req.Msg.GetPageToken())
 	answer := &tokenleasev1.ListGrantsResponse{Revision: int64(70 + at), Grants: chosen[at : at+1]}
@@ -206,6 +216,9 @@ func (f *fake) ResolveGrant(_ context.Context, req *connect.Request[tokenleasev1
 	g := f.grants()[0]
 	if req.Msg.GetGrantId() != g.GetGrantId() && !req.Msg.GetRetireEpoch() {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("the epoch is current: fence it with retire_epoch"))
+	}
+	if req.Msg.GetRetireEpoch() && !req.Msg.GetForce() {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("eu/limiter-0 was heard 4s ago; stop it, or force it, which is recorded"))
 	}
 	g.Holder.Instance = req.Msg.GetAttestedBy()
 	return connect.NewResponse(&tokenleasev1.ResolveGrantResponse{Grant: g, CountedAsSpentTokens: 10}), nil
@@ -256,7 +269,7 @@ func (f *fake) ShowBudget(_ context.Context, req *connect.Request[tokenleasev1.S
 	if req.Msg.GetKey().GetAccount() != "acme" {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("no record: the budget is full and nothing is out"))
 	}
-	b := f.budget()
+	b := f.shownBudget()
 	b.Grants = f.grants()[:2]
 	return connect.NewResponse(&tokenleasev1.ShowBudgetResponse{Budget: b, Revision: 71}), nil
 }
@@ -264,7 +277,8 @@ func (f *fake) ShowBudget(_ context.Context, req *connect.Request[tokenleasev1.S
 // status is the one holder of the fake.
 func (f *fake) status() *tokenleasev1.HolderStatus {
 	return &tokenleasev1.HolderStatus{Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 3,
-		RegisteredUnixMs: 1_790_000_000_000, LiveGrants: 1, LiveTokens: 8, OrphanedGrants: 1, OrphanedTokens: 10, Retired: true}
+		RegisteredUnixMs: 1_790_000_000_000, LiveGrants: 1, LiveTokens: 8, OrphanedGrants: 1, OrphanedTokens: 10, Retired: true,
+		PolicyVersion: 2, GrantsBehind: 1}
 }
 
 func (f *fake) ListHolders(context.Context, *connect.Request[tokenleasev1.ListHoldersRequest]) (*connect.Response[tokenleasev1.ListHoldersResponse], error) {
@@ -275,16 +289,12 @@ func (f *fake) ShowHolder(context.Context, *connect.Request[tokenleasev1.ShowHol
 	return connect.NewResponse(&tokenleasev1.ShowHolderResponse{Status: f.status(), Grants: f.grants()[:2], Revision: 73}), nil
 }
 
-// ApplyPolicies keeps what it gets, and says that the first is new.
+// ApplyPolicies keeps what it gets.
 func (f *fake) ApplyPolicies(_ context.Context, req *connect.Request[tokenleasev1.ApplyPoliciesRequest]) (*connect.Response[tokenleasev1.ApplyPoliciesResponse], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.policies = req.Msg.GetPolicies()
-	for _, p := range f.policies {
-		p.Version = 1
-	}
-	return connect.NewResponse(&tokenleasev1.ApplyPoliciesResponse{
-		Policies: f.policies, Changed: []string{f.policies[0].GetOperation()}, Revision: 74}), nil
+	return connect.NewResponse(&tokenleasev1.ApplyPoliciesResponse{Policies: f.policies, Version: 1, Revision: 74}), nil
 }
 
 func (f *fake) ListPolicies(context.Context, *connect.Request[tokenleasev1.ListPoliciesRequest]) (*connect.Response[tokenleasev1.ListPoliciesResponse], error) {

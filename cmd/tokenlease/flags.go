@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +109,18 @@ func checkAddress(flag, address string) error {
 func checkURL(flag, text string) error {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return usageErrorf("--%s %q is not a URL such as http://127.0.0.1:7600", flag, text)
+		return usageErrorf("--%s %q is not a URL such as http://127.0.0.1:7600", flag, shownURL(text))
 	}
 	return nil
+}
+
+// userInURL is what goes before the host of a URL that cannot be read.
+var userInURL = regexp.MustCompile(`^([^/]*//)?.*@`)
+
+// shownURL is a URL as it is printed: without the password that it may have.
+func shownURL(text string) string {
+	if parsed, err := url.Parse(text); err == nil && parsed.Host != "" {
+		return parsed.Redacted()
+	}
+	return userInURL.ReplaceAllString(text, "${1}xxxxx@")
 }

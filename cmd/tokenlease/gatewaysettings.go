@@ -11,7 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 
+	"github.com/tokenlease/tokenlease/proto/identity"
 	"github.com/tokenlease/tokenlease/regional"
 	"github.com/tokenlease/tokenlease/regional/gateway/envoy"
 	"github.com/tokenlease/tokenlease/regional/gateway/forwardauth"
@@ -77,6 +79,22 @@ func (s *gatewaySettings) validate() error {
 	return nil
 }
 
+// paths are those that a limiter serves beside its methods, and who may ask for
+// them.
+func (s *gatewaySettings) paths() []identity.Path {
+	paths := append(plainPaths(), identity.Path{Prefix: "/envoy.service.ratelimit.v3.RateLimitService/", Write: identity.Gateway})
+	if s.plainJSON {
+		paths = append(paths, identity.Path{Prefix: plainjson.HealthPath, Open: true})
+		for _, path := range []string{plainjson.DecisionsPath, plainjson.CheckPath, plainjson.BatchPath} {
+			paths = append(paths, identity.Path{Prefix: path, Read: identity.Gateway, Write: identity.Gateway})
+		}
+	}
+	if s.forwardAuth != "" {
+		paths = append(paths, identity.Path{Prefix: forwardAuthPath, Read: identity.Gateway, Write: identity.Gateway})
+	}
+	return paths
+}
+
 // apply completes a limiter's configuration.
 func (s *gatewaySettings) apply(cfg *regional.Config) {
 	cfg.ReplayFor, cfg.MaxReplays, cfg.MaxReservations = s.replayFor, s.maxReplays, s.maxReservations
@@ -138,7 +156,7 @@ func (f *forms) mount(mux *http.ServeMux, l *regional.Limiter, reg prometheus.Re
 }
 
 // envoy is the work of Envoy's service, or nil where it is not served.
-func (f *forms) envoy(l *regional.Limiter, reg prometheus.Registerer, log *slog.Logger) (func(context.Context) error, error) {
+func (f *forms) envoy(l *regional.Limiter, reg prometheus.Registerer, log *slog.Logger, secure *security) (func(context.Context) error, error) {
 	if f.mapping == nil {
 		return nil, nil //nolint:nilnil // nothing to do is no error
 	}
@@ -147,14 +165,14 @@ func (f *forms) envoy(l *regional.Limiter, reg prometheus.Registerer, log *slog.
 		return nil, err
 	}
 	log.Info("Envoy's rate limit service serving", "address", listener.Addr().String())
-	return serveEnvoy(listener, envoy.Config{Decider: l, Mapping: f.mapping, Registerer: reg, Logger: log}), nil
+	return serveEnvoy(listener, envoy.Config{Decider: l, Mapping: f.mapping, Registerer: reg, Logger: log}, secure.grpc()...), nil
 }
 
 // serveEnvoy serves Envoy's service on a listener.
-func serveEnvoy(listener net.Listener, cfg envoy.Config) func(context.Context) error {
+func serveEnvoy(listener net.Listener, cfg envoy.Config, options ...grpc.ServerOption) func(context.Context) error {
 	service := envoy.New(cfg)
 	return func(ctx context.Context) error {
-		if err := service.Serve(ctx, listener); err != nil {
+		if err := service.Serve(ctx, listener, options...); err != nil {
 			return fmt.Errorf("the service for Envoy on %s has failed: %w", listener.Addr(), err)
 		}
 		return nil

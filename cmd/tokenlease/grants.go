@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -14,44 +14,89 @@ import (
 // grantsCommand shows and resolves grants.
 func (p *program) grantsCommand() *cobra.Command {
 	return groupCommand("grants", "See who holds what, and resolve what nobody accounts for",
-		p.grantsListCommand(), p.grantsShowCommand(), p.grantsResolveCommand())
+		p.grantsListCommand(), p.grantsShowCommand(), p.grantsExplainCommand(), p.grantsResolveCommand())
 }
 
-func (p *program) grantsListCommand() *cobra.Command {
-	settings := &clientSettings{server: brokerServer}
-	request := &tokenleasev1.ListGrantsRequest{PageSize: tokenleasev1.MaxPageSize}
-	state := ""
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List grants that are unresolved",
-		Long: `List every grant that is unresolved, in order of shard, holder, epoch and ID.
+const grantsListLong = `List every grant that is unresolved, in order of shard, holder, epoch and ID.
 
 OUTSTANDING = ISSUED - SPENT - RETURNED is what the holder may still spend. A
 grant is orphaned when its holder has started anew or was retired without giving
 its account: what is outstanding stays reserved until it does, or until an
-operator resolves it.`,
+operator resolves it.
+
+All of them are listed, however many there are, and they are printed as they come;
+the revision is that of the first page. With --limit the first ones are.`
+
+// grantsListFlags choose grants.
+type grantsListFlags struct {
+	request   *tokenleasev1.ListGrantsRequest
+	holder    string
+	state     string
+	olderThan span
+	limit     number
+}
+
+// register adds them to a command.
+func (f *grantsListFlags) register(p *program, settings *clientSettings, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.request.Region, "region", "", "only of holders in this region")
+	flags.StringVar(&f.holder, "holder", "", "only of this holder, as `REGION/INSTANCE`")
+	flags.StringVar(&f.request.Instance, "instance", "", "only of holders of this name")
+	flags.StringVar(&f.request.Account, "account", "", "only of this account")
+	flags.StringVar(&f.request.Operation, "operation", "", "only of this operation")
+	flags.StringVar(&f.state, "state", "", "only live or orphaned ones")
+	flags.Var(&f.olderThan, "older-than", "only those that were opened at least so long ago, such as 10m or 7d")
+	flags.StringVar(&f.request.GrantIdPrefix, "id", "", "only those whose ID begins so")
+	numberVar(flags, &f.limit, "limit", "list the first so many (default: all)", 0, 1<<53)
+	p.completeFlags(cmd, settings, map[string]completer{
+		"region": p.regionNames, "holder": p.holderNames, "account": p.accountNames, "operation": p.operationNames,
+		"id": p.grantIDs, "state": oneOf("live", "orphaned"),
+	})
+}
+
+// read is the request that the flags ask for.
+func (f *grantsListFlags) read() (*tokenleasev1.ListGrantsRequest, error) {
+	var err error
+	if f.request.State, err = grantState(f.state); err != nil {
+		return nil, err
+	}
+	f.request.MinAgeMs = time.Duration(f.olderThan).Milliseconds()
+	if f.holder != "" {
+		if f.request.GetRegion() != "" || f.request.GetInstance() != "" {
+			return nil, usageErrorf("--holder says the region and the instance: leave out --region and --instance")
+		}
+		h, err := parseHolder("--holder", f.holder)
+		if err != nil {
+			return nil, err
+		}
+		request := proto.CloneOf(f.request)
+		request.Region, request.Instance = h.GetRegion(), h.GetInstance()
+		return request, validRequest(request)
+	}
+	return f.request, validRequest(f.request)
+}
+
+func (p *program) grantsListCommand() *cobra.Command {
+	settings := &clientSettings{server: brokerServer}
+	flags := &grantsListFlags{request: &tokenleasev1.ListGrantsRequest{}}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List grants that are unresolved",
+		Long:  grantsListLong,
 		Example: `  tokenlease grants list
   tokenlease grants list --state orphaned --region eu
-  tokenlease grants list | grep ID`,
+  tokenlease grants list --holder eu/limiter-0 --older-than 10m
+  tokenlease grants list --id g1-003 --limit 20
+  tokenlease grants list | grep ID
+  tokenlease grants list --account acme --watch`,
 	}
-	cmd.Flags().StringVar(&request.Region, "region", "", "only of holders in this region")
-	cmd.Flags().StringVar(&request.Instance, "instance", "", "only of holders of this name")
-	cmd.Flags().StringVar(&request.Account, "account", "", "only of this account")
-	cmd.Flags().StringVar(&request.Operation, "operation", "", "only of this operation")
-	cmd.Flags().StringVar(&state, "state", "", "only live or orphaned ones")
-	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
-		var err error
-		if request.State, err = grantState(state); err != nil {
-			return err
-		}
-		if err := request.Validate(); err != nil {
-			return usageError{err}
-		}
-		all, err := listGrants(ctx, settings, request)
+	flags.register(p, settings, cmd)
+	return p.showCommand(cmd, settings, 0, func(ctx context.Context, p *program, _ []string) error {
+		request, err := flags.read()
 		if err != nil {
 			return err
 		}
-		return p.write(settings.output, all, grantTable(all.GetGrants()))
+		return p.listGrants(ctx, settings, proto.CloneOf(request), int64(flags.limit.value))
 	})
 }
 
@@ -68,33 +113,60 @@ func grantState(word string) (tokenleasev1.GrantState, error) {
 	return 0, usageErrorf("--state must be live or orphaned, not %q", word)
 }
 
-// listGrants reads all the pages. The revision is that of the first.
-func listGrants(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListGrantsRequest) (*tokenleasev1.ListGrantsResponse, error) {
-	all := &tokenleasev1.ListGrantsResponse{}
-	err := askPages(ctx, settings, settings.admin().ListGrants, request, func(page *tokenleasev1.ListGrantsResponse) bool {
-		if all.GetRevision() == 0 {
-			all.Revision = page.GetRevision()
+// listGrants prints the pages as they come, up to limit; 0: all.
+func (p *program) listGrants(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListGrantsRequest, limit int64) error {
+	rest := &tokenleasev1.ListGrantsResponse{}
+	out, progress := p.newListStream(settings.output, "grants", grantHeading), p.counting("grants")
+	defer progress.done()
+	left := func() uint32 {
+		if limit == 0 {
+			return tokenleasev1.MaxPageSize
 		}
-		all.Grants = append(all.Grants, page.GetGrants()...)
-		request.PageToken = page.GetNextPageToken()
-		return request.GetPageToken() != ""
+		return uint32(min(limit-out.count, tokenleasev1.MaxPageSize))
+	}
+	request.PageSize = left()
+	var failed error
+	err := askPages(ctx, settings, settings.admin().ListGrants, request, func(page *tokenleasev1.ListGrantsResponse) bool {
+		if rest.GetRevision() == 0 {
+			rest.Revision = page.GetRevision()
+		}
+		for _, g := range page.GetGrants() {
+			if limit > 0 && out.count == limit {
+				break
+			}
+			if failed = out.add(g, grantRow(g)...); failed != nil {
+				return false
+			}
+		}
+		progress.set(out.count)
+		request.PageToken, request.PageSize = page.GetNextPageToken(), left()
+		return request.GetPageToken() != "" && request.GetPageSize() > 0
 	})
-	return all, err
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return err
+	}
+	return out.finish(rest)
 }
 
 func (p *program) grantsShowCommand() *cobra.Command {
 	settings := &clientSettings{server: brokerServer}
 	cmd := &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one grant",
-		Example: "  tokenlease grants show ID",
+		Use:   "show ID",
+		Short: "Show one grant",
+		Long:  "Show one grant. The beginning of an ID is enough where no other grant has it.",
+		Example: `  tokenlease grants show g1-003-0000002a
+  tokenlease grants show g1-003 -o json`,
+		ValidArgsFunction: p.completeArgs(settings, p.grantIDs),
 	}
-	return clientCommand(cmd, settings, 1, func(ctx context.Context, args []string) error {
-		request := &tokenleasev1.ShowGrantRequest{GrantId: args[0]}
-		if err := request.Validate(); err != nil {
-			return usageError{err}
+	return p.showCommand(cmd, settings, 1, func(ctx context.Context, p *program, args []string) error {
+		id, err := wholeGrantID(ctx, settings, args[0])
+		if err != nil {
+			return err
 		}
-		answer, err := ask(ctx, settings, settings.admin().ShowGrant, request)
+		answer, err := ask(ctx, settings, settings.admin().ShowGrant, &tokenleasev1.ShowGrantRequest{GrantId: id})
 		if err != nil {
 			return err
 		}
@@ -102,94 +174,34 @@ func (p *program) grantsShowCommand() *cobra.Command {
 	})
 }
 
-func (p *program) grantsResolveCommand() *cobra.Command {
-	settings := &clientSettings{server: brokerServer}
-	request := &tokenleasev1.ResolveGrantRequest{}
-	cmd := &cobra.Command{
-		Use:   "resolve ID --because REASON",
-		Short: "Attest that nobody can spend a grant any more",
-		Long: `Record that no process of the grant's epoch runs, or can ever resume. Then what
-is outstanding counts as spent now: it comes back through refill, never at once.
+// grantHeading is that of a table of grants.
+var grantHeading = []string{"ID", "ACCOUNT", "OPERATION", "HOLDER", "EPOCH", "STATE", "ISSUED", "SPENT", "RETURNED", "OUTSTANDING", "OPENED"}
 
-Slots of a concurrency rule are free at once instead, as work that has ended needs
-none. So what must have ended is the work that was given them, wherever it runs,
-and not only the limiter's process.
-
-This is your word against the budget. If such a process does come back, more is
-spent than the budget has. Wait for the holder's own account where you can: it
-gives it when it starts again with its journal.
-
-A grant whose epoch is still the holder's current one is refused, unless
---retire-epoch fences that epoch as well.`,
-		Example: `  tokenlease grants resolve ID --because "the machine was scrapped, ticket 4711"`,
+// grantRow is a row of it.
+func grantRow(g *tokenleasev1.Grant) []any {
+	return []any{
+		g.GetGrantId(), g.GetBudget().GetAccount(), g.GetBudget().GetOperation(), holderName(g.GetHolder()), g.GetEpoch(),
+		enumWord(g.GetState(), "GRANT_STATE_"), g.GetIssuedTokens(), g.GetSpentTokens(), g.GetReturnedTokens(),
+		g.GetOutstandingTokens(), moment(g.GetOpenedUnixMs()),
 	}
-	cmd.Flags().StringVar(&request.Because, "because", "", "how you know: recorded (required)")
-	cmd.Flags().StringVar(&request.AttestedBy, "by", currentUser(), "who attests: recorded")
-	cmd.Flags().BoolVar(&request.RetireEpoch, "retire-epoch", false, "fence the holder's current epoch as well")
-	return clientCommand(cmd, settings, 1, func(ctx context.Context, args []string) error {
-		request.GrantId = args[0]
-		if request.GetBecause() == "" {
-			return usageErrorf("--because is required: say how you know that no process of the grant's epoch can ever resume")
-		}
-		if err := request.Validate(); err != nil {
-			return usageError{err}
-		}
-		return p.resolveGrant(ctx, settings, request)
-	})
-}
-
-// resolveGrant attests, and tells what that means for the kind of budget.
-func (p *program) resolveGrant(ctx context.Context, settings *clientSettings, request *tokenleasev1.ResolveGrantRequest) error {
-	slots, err := hasSlots(ctx, settings, request.GetGrantId())
-	if err != nil {
-		return err
-	}
-	if slots {
-		fmt.Fprintln(p.stderr, "The grant is of slots, which are free at once: the work that holds them must have ended, not only the process.")
-	}
-	answer, err := ask(ctx, settings, settings.admin().ResolveGrant, request)
-	if err != nil {
-		return err
-	}
-	ended, counted := proto.CloneOf(answer.GetGrant()), answer.GetCountedAsSpentTokens()
-	ended.OutstandingTokens = 0
-	if slots {
-		ended.ReturnedTokens += counted
-		fmt.Fprintf(p.stderr, "Resolved: %d slots are free now.\n", counted)
-	} else {
-		ended.SpentTokens += counted
-		fmt.Fprintf(p.stderr, "Resolved: %d tokens count as spent now.\n", counted)
-	}
-	t := grantTable([]*tokenleasev1.Grant{ended})
-	t.rows[0][slices.Index(t.heading, "STATE")] = "resolved"
-	return p.write(settings.output, answer, t)
-}
-
-// hasSlots says whether a grant is of slots, by the policy in force.
-func hasSlots(ctx context.Context, settings *clientSettings, id string) (bool, error) {
-	shown, err := ask(ctx, settings, settings.admin().ShowGrant, &tokenleasev1.ShowGrantRequest{GrantId: id})
-	if err != nil {
-		return false, err
-	}
-	answer, err := ask(ctx, settings, settings.admin().ListPolicies, &tokenleasev1.ListPoliciesRequest{})
-	if err != nil {
-		return false, err
-	}
-	for _, policy := range answer.GetPolicies() {
-		if policy.GetOperation() == shown.GetGrant().GetBudget().GetOperation() {
-			return policy.GetConcurrency() != nil, nil
-		}
-	}
-	return false, nil
 }
 
 // grantTable is a table of grants.
 func grantTable(grants []*tokenleasev1.Grant) *table {
-	t := &table{heading: []string{"ID", "ACCOUNT", "OPERATION", "HOLDER", "EPOCH", "STATE", "ISSUED", "SPENT", "RETURNED", "OUTSTANDING", "OPENED"}}
+	t := &table{heading: grantHeading}
 	for _, g := range grants {
-		t.add(g.GetGrantId(), g.GetBudget().GetAccount(), g.GetBudget().GetOperation(), holderName(g.GetHolder()), g.GetEpoch(),
-			enumWord(g.GetState(), "GRANT_STATE_"), g.GetIssuedTokens(), g.GetSpentTokens(), g.GetReturnedTokens(),
-			g.GetOutstandingTokens(), moment(g.GetOpenedUnixMs()))
+		t.add(grantRow(g)...)
 	}
 	return t
+}
+
+// writeGrantsBelow prints grants under another table.
+func (p *program) writeGrantsBelow(grants []*tokenleasev1.Grant) error {
+	if len(grants) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(p.stdout); err != nil {
+		return err
+	}
+	return grantTable(grants).write(p.stdout)
 }

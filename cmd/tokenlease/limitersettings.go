@@ -20,14 +20,18 @@ type limiterSettings struct {
 	firstGrantWait time.Duration
 	maxWaiters     int
 	syncInterval   time.Duration
+	tls            tlsSettings
+	brokerTLS      clientTLS
 	gateway        gatewaySettings
+	decisions      decisionLogSettings
+	trace          traceSettings
 	log            logSettings
 }
 
 // register adds the settings to flags.
 func (s *limiterSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:7700", "`address` to serve on")
-	flags.StringVar(&s.metricsListen, "metrics-listen", "", "`address` for metrics and health, besides --listen (default: none)")
+	flags.StringVar(&s.metricsListen, "metrics-listen", "", "`address` for metrics and health, besides --listen; clear text on loopback (default: none)")
 	flags.StringSliceVar(&s.brokers, "brokers", []string{"http://127.0.0.1:7600"}, "`URLs` of brokers, with commas between")
 	flags.StringVar(&s.region, "region", "", "`name` of the region (required)")
 	flags.StringVar(&s.instance, "instance", "", "`name` of this limiter, unique in its region and the same at each start (required)")
@@ -36,7 +40,13 @@ func (s *limiterSettings) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.firstGrantWait, "first-grant-wait", 500*time.Millisecond, "how long a check waits for the first credit of its budget")
 	flags.IntVar(&s.maxWaiters, "max-waiters", 10_000, "how many checks may wait at once; the rest is answered as unavailable")
 	flags.DurationVar(&s.syncInterval, "sync-interval", 100*time.Millisecond, "how often a budget is reported while it is used")
+	s.tls.register(flags)
+	flags.StringVar(&s.brokerTLS.ca, "broker-ca", "", "`file` of the authorities that brokers are checked by (default: --tls-client-ca)")
+	flags.StringVar(&s.brokerTLS.cert, "broker-cert", "", "`file` of the certificate to show to brokers (default: --tls-cert)")
+	flags.StringVar(&s.brokerTLS.key, "broker-key", "", "`file` of its key (default: --tls-key)")
 	s.gateway.register(flags)
+	s.decisions.register(flags)
+	s.trace.register(flags)
 	s.log.register(flags)
 }
 
@@ -59,6 +69,9 @@ func (s *limiterSettings) validate() error {
 	if err := holder.Validate(); err != nil {
 		return usageErrorf("--%w", err)
 	}
+	if err := s.validateTLS(); err != nil {
+		return err
+	}
 	return s.validateNumbers()
 }
 
@@ -76,5 +89,38 @@ func (s *limiterSettings) validateNumbers() error {
 	case s.syncInterval < time.Millisecond || s.syncInterval > time.Minute:
 		return usageErrorf("--sync-interval %v must be 1ms to 1m", s.syncInterval)
 	}
+	for _, check := range []func() error{s.decisions.validate, func() error { return s.trace.validate(s.tls.allowPlaintext) }} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
 	return s.gateway.validate()
+}
+
+// validateTLS checks who is trusted on either side.
+func (s *limiterSettings) validateTLS() error {
+	if err := s.tls.validate([2]string{"listen", s.listen}, [2]string{"metrics-listen", s.metricsListen}, [2]string{"envoy-listen", s.gateway.envoyListen}); err != nil {
+		return err
+	}
+	if err := s.brokerTLS.validate("broker-cert", "broker-key"); err != nil {
+		return err
+	}
+	for _, broker := range s.brokers {
+		if isClear(broker) && !s.tls.allowPlaintext {
+			return usageErrorf("--brokers %s is clear text: whoever is on the way could hand out credit; name it with https, or say --%s", broker, plaintextFlag)
+		}
+	}
+	return nil
+}
+
+// towardsBrokers is what the limiter shows to brokers, and checks them by.
+func (s *limiterSettings) towardsBrokers() clientTLS {
+	t := s.brokerTLS
+	if t.ca == "" {
+		t.ca = s.tls.clientCA
+	}
+	if t.cert == "" {
+		t.cert, t.key = s.tls.cert, s.tls.key
+	}
+	return t
 }

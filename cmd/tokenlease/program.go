@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,10 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // everything else
+
+	screen console                                         // nil: what the files are
+	clock  func() time.Time                                // nil: that of the machine
+	wait   func(ctx context.Context, d time.Duration) bool // nil: pause
 }
 
 // run executes the command that the arguments name until it is done or ctx ends,
@@ -31,7 +36,7 @@ func (p *program) execute(ctx context.Context, root *cobra.Command, args []strin
 	ran, err := root.ExecuteContextC(ctx)
 	code := exitCode(err)
 	if err != nil && !isSilent(err) {
-		fmt.Fprintf(p.stderr, "tokenlease: %v\n", err)
+		fmt.Fprintf(p.stderr, "tokenlease: %s\n", messageFor(ran, err))
 	}
 	if code == exitUsage && ran != nil && isUsage(err) {
 		fmt.Fprintf(p.stderr, "Run '%s --help' for usage.\n", ran.CommandPath())
@@ -68,10 +73,18 @@ func (p *program) root() *cobra.Command {
 		p.budgetsCommand(),
 		p.grantsCommand(),
 		p.holdersCommand(),
+		p.shardsCommand(),
+		p.auditCommand(),
+		p.topCommand(),
+		p.explainCommand(),
+		p.supportBundleCommand(),
 		p.policyCommand(),
+		p.accountsCommand(),
 		p.restoreCommand(),
 		p.verifyCommand(),
+		p.monitoringCommand(),
 		p.doctorCommand(),
+		p.certsCommand(),
 		p.simulateCommand(),
 	)
 	root.SetIn(p.stdin)
@@ -160,6 +173,10 @@ const rootExample = `  # Everything in one process, to try it.
 
   # Put policies in force.
   tokenlease policy apply policies.yaml
+
+  # What is wrong, and what to do about it?
+  tokenlease doctor
+  tokenlease top
 
   # What does a partition do to a budget?
   tokenlease simulate partition`

@@ -90,26 +90,38 @@ A fixed quota, which is a policy without refill, is at 0 from then on and stays
 there, also for accounts and operations that are new.
 ` + "`tokenlease restore attest --help`" + ` tells how to hand it out anew.
 
+What it would fence is shown first, and the ID of the cluster has to be typed to
+confirm it. Without a terminal, say --yes together with --because. Where no broker is
+asked, nobody tells which holders were heard.
+
 If it is not known whether the store took it, ` + "`tokenlease restore status`" + ` tells.`
 
 func (p *program) restoreDeclareCommand() *cobra.Command {
 	request, above, again := &tokenleasev1.DeclareRestoreRequest{Nonce: newNonce()}, generation(0), false
+	word := &attestation{}
 	cmd := &cobra.Command{
 		Use:   "declare --because REASON",
 		Short: "Declare that etcd was restored from an older copy",
 		Long:  declareLong,
 		Example: `  tokenlease restore declare --data-dir /var/lib/tokenlease --because "the backup of Monday 06:00, ticket 4711"
-  tokenlease restore declare --broker http://10.0.0.5:7600 --because "..."`,
+  tokenlease restore declare --broker http://10.0.0.5:7600 --because "..."
+
+  # In a script, without the question.
+  tokenlease restore declare --data-dir /var/lib/tokenlease --because "ticket 4711" --yes`,
 	}
-	cmd.Flags().StringVar(&request.Because, "because", "", "which copy was restored, and why: recorded (required)")
-	cmd.Flags().StringVar(&request.DeclaredBy, "by", currentUser(), "who declares: recorded")
+	word.register(cmd.Flags())
+	cmd.Flags().Lookup("because").Usage = "which copy was restored, and why: recorded (required)"
+	cmd.Flags().Lookup("by").Usage = "who declares: recorded"
 	cmd.Flags().Var(&above, "above", "`generation` that was in force before, where the copy does not know of it")
 	cmd.Flags().BoolVar(&again, "again", false, "the store was restored once more since a declaration that is not attested")
 	check := func() error {
-		if request.GetBecause() == "" {
+		if word.because == "" {
 			return usageErrorf("--because is required: say which copy was restored")
 		}
-		request.AboveGeneration = uint32(above)
+		if err := word.askable(p); err != nil {
+			return err
+		}
+		request.Because, request.DeclaredBy, request.AboveGeneration = word.because, word.by, uint32(above)
 		request.ReplacedGeneration = 1 // until it is known
 		return asUsage(request.Validate())
 	}
@@ -120,6 +132,9 @@ func (p *program) restoreDeclareCommand() *cobra.Command {
 		}
 		if g := status.GetGeneration(); status.GetUnknown() && !again && !undeclared(status) {
 			return exitError{code: exitRefused, text: fmt.Sprintf("a restore is declared already, in generation %d, and not attested: nothing is granted.\nIf the store was restored once more since then, say so with --again. Otherwise, once nothing of before is left:\n\n%s", g, attestLine(s, g))}
+		}
+		if err := p.confirmRestore(ctx, admin, word, "declare the restore", declaring(status.GetGeneration())); err != nil {
+			return err
 		}
 		request.ReplacedGeneration = status.GetGeneration()
 		done, err := admin.declare(ctx, request)
@@ -157,30 +172,38 @@ is told that it is fenced, more is spent than the budgets have. HOLDER and STATE
 ` + "`tokenlease holders list`" + ` show which have started again: the others are "fenced".
 Limiters that first started after the copy was taken are not in that list.
 
+What counts as spent is shown first, and the ID of the cluster has to be typed to
+confirm it. Without a terminal, say --yes together with --because.
+
 A fixed quota, which is a policy without refill, is at 0 and stays there: also that
 of accounts and operations that are new, and of policies that are applied later. To
 hand it out anew, give its policy a refill, wait until that has filled it, and take
 the refill out again.`
 
 func (p *program) restoreAttestCommand() *cobra.Command {
-	request, of := &tokenleasev1.AttestRestoreRequest{}, generation(0)
+	request, of, word := &tokenleasev1.AttestRestoreRequest{}, generation(0), &attestation{}
 	cmd := &cobra.Command{
-		Use:     "attest --generation N --because REASON",
-		Short:   "Attest that no process of before the restore is left",
-		Long:    attestLong,
-		Example: `  tokenlease restore attest --generation 53411 --because "all 12 gateways were restarted, ticket 4711"`,
+		Use:   "attest --generation N --because REASON",
+		Short: "Attest that no process of before the restore is left",
+		Long:  attestLong,
+		Example: `  tokenlease restore attest --generation 53411 --because "all 12 gateways were restarted, ticket 4711"
+
+  # In a script, without the question.
+  tokenlease restore attest --generation 53411 --because "ticket 4711" --yes`,
 	}
 	cmd.Flags().Var(&of, "generation", "`number` that the declaration has printed, and that the status shows (required)")
-	cmd.Flags().StringVar(&request.Because, "because", "", "how you know: recorded (required)")
-	cmd.Flags().StringVar(&request.AttestedBy, "by", currentUser(), "who attests: recorded")
+	word.register(cmd.Flags())
 	check := func() error {
 		switch {
-		case request.GetBecause() == "":
+		case word.because == "":
 			return usageErrorf("--because is required: say how you know that no limiter and no broker of before the restore can ever resume")
 		case of == 0:
 			return usageErrorf("--generation is required: `tokenlease restore declare` has printed it, and `tokenlease restore status` shows it")
 		}
-		request.Generation = uint32(of)
+		if err := word.askable(p); err != nil {
+			return err
+		}
+		request.Generation, request.Because, request.AttestedBy = uint32(of), word.because, word.by
 		return asUsage(request.Validate())
 	}
 	return p.restoreRun(cmd, check, func(ctx context.Context, s *restoreSettings, admin restoreAdmin) error {
@@ -190,6 +213,11 @@ func (p *program) restoreAttestCommand() *cobra.Command {
 		}
 		if status.GetGeneration() != request.GetGeneration() {
 			return exitError{code: exitRefused, text: notInForce(s, status, request.GetGeneration())}
+		}
+		if status.GetUnknown() { // otherwise it was attested already, and nothing changes
+			if err := p.confirmRestore(ctx, admin, word, "attest it", attesting(status.GetGeneration())); err != nil {
+				return err
+			}
 		}
 		done, err := admin.attest(ctx, request)
 		if err != nil {

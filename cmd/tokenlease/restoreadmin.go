@@ -33,6 +33,7 @@ func (s *restoreSettings) register(flags *pflag.FlagSet) {
 	s.client.register(flags)
 	flags.StringVar(&s.store.dataDir, "data-dir", "", "`directory` of a broker's embedded etcd, while that is stopped: do without a broker")
 	s.store.etcd.register(flags)
+	registerPlaintext(flags, &s.store.tls.allowPlaintext)
 }
 
 // locate settles which place is meant. One that the command line names goes before
@@ -58,7 +59,7 @@ func (s *restoreSettings) locate(flags *pflag.FlagSet) error {
 		s.store.dataDir = ""
 	default:
 		s.store.dataDir, s.store.etcd.endpoints = "", nil
-		s.again = " --broker " + s.client.url
+		s.again = " --broker " + shownURL(s.client.url)
 		return nil
 	}
 	if !s.direct() { // as from a variable that is not set: a broker is not meant
@@ -79,7 +80,7 @@ func (s *restoreSettings) validate() error {
 	if s.store.dataDir != "" && len(s.store.etcd.endpoints) > 0 {
 		return usageErrorf("--data-dir and --etcd-endpoints exclude each other")
 	}
-	return s.store.etcd.validate()
+	return s.store.etcd.validate(s.store.tls.allowPlaintext)
 }
 
 // openStore opens a store that is there already. A restore never starts a new one.
@@ -88,19 +89,19 @@ func (s *restoreSettings) openStore(ctx context.Context, stderr io.Writer) (stor
 		if err := checkStored(s.store.dataDir); err != nil {
 			return nil, nil, err
 		}
-		st, closeStore, err := s.store.openStore(ctx, newLogger(stderr, logSettings{level: choice{value: "error"}}))
+		st, _, closeStore, err := s.store.openStore(ctx, nil, newLogger(stderr, logSettings{level: choice{value: "error"}}))
 		if errors.Is(err, etcdstore.ErrDirInUse) {
 			return nil, nil, exitError{code: exitUnreachable, text: fmt.Sprintf("another process uses %s: stop every broker first, or ask the broker that runs, with --broker URL", s.store.dataDir)}
 		}
 		return st, closeStore, failure(err)
 	}
-	cfg, err := s.store.etcd.config()
+	cfg, _, err := s.store.etcd.config(nil, slog.New(slog.DiscardHandler)) // no file changes in so short a time
 	if err != nil {
 		return nil, nil, err
 	}
 	// Half of the time is left for finding out why no endpoint answers. The error
 	// says it all; the log of etcd's client would come first.
-	cfg.DialTimeout, cfg.RequestTimeout, cfg.Logger = max(1, s.client.timeout/2), s.client.timeout, slog.New(slog.DiscardHandler)
+	cfg.DialTimeout, cfg.RequestTimeout = max(1, s.client.timeout/2), s.client.timeout
 	st, err := etcdstore.Open(ctx, cfg)
 	if err != nil {
 		return nil, nil, failure(err)
@@ -126,6 +127,7 @@ func checkStored(dir string) error {
 // restoreAdmin does what the commands ask for.
 type restoreAdmin interface {
 	show(ctx context.Context) (*tokenleasev1.ShowRestoreResponse, error)
+	look(ctx context.Context) (restoreOutlook, error)
 	declare(ctx context.Context, request *tokenleasev1.DeclareRestoreRequest) (*tokenleasev1.Restore, error)
 	attest(ctx context.Context, request *tokenleasev1.AttestRestoreRequest) (*tokenleasev1.Restore, error)
 }
@@ -164,6 +166,19 @@ func (r brokerRestores) show(ctx context.Context) (*tokenleasev1.ShowRestoreResp
 	return ask(ctx, r.settings, r.settings.admin().ShowRestore, &tokenleasev1.ShowRestoreRequest{})
 }
 
+// look asks which cluster it is, and for its holders. That these cannot be told is
+// no reason not to declare that the store was restored.
+func (r brokerRestores) look(ctx context.Context) (restoreOutlook, error) {
+	cluster, err := ask(ctx, r.settings, r.settings.admin().ShowCluster, &tokenleasev1.ShowClusterRequest{})
+	if err != nil {
+		return restoreOutlook{}, err
+	}
+	outlook := restoreOutlook{clusterID: cluster.GetClusterId(), unixMs: cluster.GetUnixMs()}
+	holders, err := ask(ctx, r.settings, r.settings.admin().ListHolders, &tokenleasev1.ListHoldersRequest{})
+	outlook.holders, outlook.unknown = holders.GetHolders(), err
+	return outlook, nil
+}
+
 func (r brokerRestores) declare(ctx context.Context, request *tokenleasev1.DeclareRestoreRequest) (*tokenleasev1.Restore, error) {
 	answer, err := ask(ctx, r.settings, r.settings.admin().DeclareRestore, request)
 	return answer.GetRestore(), err
@@ -186,6 +201,21 @@ func (r storeRestores) show(ctx context.Context) (*tokenleasev1.ShowRestoreRespo
 	defer cancel()
 	status, err := broker.ShowRestores(ctx, r.store.Txn, r.layout)
 	return status, storeFailure(err)
+}
+
+// look reads which cluster it is.
+func (r storeRestores) look(ctx context.Context) (restoreOutlook, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	read, err := r.store.Txn(ctx, store.Txn{Then: []store.Op{{Kind: store.OpGet, Key: r.layout.Cluster()}}})
+	if err != nil {
+		return restoreOutlook{}, failure(err)
+	}
+	if len(read.Results[0].KVs) == 0 {
+		return restoreOutlook{}, storeFailure(broker.ErrNoCluster)
+	}
+	cluster, err := record.Decode[record.Cluster](read.Results[0].KVs[0])
+	return restoreOutlook{clusterID: cluster.ID, offline: true}, storeFailure(err)
 }
 
 func (r storeRestores) declare(ctx context.Context, request *tokenleasev1.DeclareRestoreRequest) (*tokenleasev1.Restore, error) {

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +30,17 @@ const (
 	pingTimeout       = 5 * time.Second
 	callerPingAfter   = 2 * time.Second
 	callerPingTimeout = 2 * time.Second
+	// maxHeaderBytes bounds what is read of a request before anybody looks at it.
+	maxHeaderBytes = 64 << 10
+	// maxRequests bounds what one listener has under way. Each limiter may have a
+	// watch and a hanging Sync in each shard, so it is far above what is usual.
+	maxRequests = 100_000
+	// maxHealthChecks bounds those of them that ask for health over RPC, which anybody
+	// may: they must not take the places of others.
+	maxHealthChecks = 1000
+	// maxSmallBytes is the largest message to health and reflection, which are asked
+	// with the name of a service or of a file.
+	maxSmallBytes = 4 << 10
 )
 
 // newLogger logs to w as the settings say.
@@ -49,13 +62,16 @@ func newRegistry() *prometheus.Registry {
 }
 
 // newMux serves health, reflection and metrics; services are added by their
-// owners. Health follows ready.
+// owners. Health follows ready. It is open to everybody, so a body for it is not
+// even decompressed.
 func newMux(reg *prometheus.Registry, ready func() bool, services ...string) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle(grpchealth.NewHandler(readiness{ready: ready, services: services}))
+	small := connect.WithReadMaxBytes(maxSmallBytes)
+	path, health := grpchealth.NewHandler(readiness{ready: ready, services: services}, small, connect.WithCompression("gzip", nil, nil))
+	mux.Handle(path, atMost(maxHealthChecks, health))
 	reflector := grpcreflect.NewStaticReflector(services...)
-	mux.Handle(grpcreflect.NewHandlerV1(reflector))
-	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, small))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, small))
 	addPlain(mux, reg, ready)
 	return mux
 }
@@ -107,20 +123,25 @@ func listen(flag, address string) (net.Listener, error) {
 }
 
 // serve answers on the listener until ctx ends, and then lets requests end, for
-// a while. HTTP/1.1 and HTTP/2 are both spoken in clear text.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// a while. HTTP/1.1 and HTTP/2 are both spoken: over TLS, or without security in
+// clear text.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, s *security) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(s != nil)
+	protocols.SetUnencryptedHTTP2(s == nil)
 	server := &http.Server{
-		Handler: handler, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: atMost(maxRequests, handler), Protocols: &protocols,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeaderBytes,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxConcurrentStreams: 1000},
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
+	protected := s.protect(server, listener)
+	server.Handler = bodiesWithin(bodyTimeout, server.Handler)
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }() // ends with Shutdown or Close
+	go func() { failed <- server.Serve(protected) }() // ends with Shutdown or Close
 	select {
 	case err := <-failed:
 		return fmt.Errorf("the server on %s has failed: %w", listener.Addr(), err)
@@ -135,17 +156,38 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// newHTTPClient calls servers of this program over HTTP/2, in clear text for
-// http URLs. dial, if not nil, makes its connections.
+// atMost answers 503 to requests beyond so many at a time.
+func atMost(most int64, handler http.Handler) http.Handler {
+	var underWay atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer underWay.Add(-1)
+		if underWay.Add(1) > most {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests are under way: try again later", http.StatusServiceUnavailable)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// newHTTPClient calls servers of this program over HTTP/2 in clear text, and those
+// of https URLs by the authorities of the system. dial, if not nil, makes its
+// connections.
 func newHTTPClient(dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: newTransport(dial)}
+}
+
+// newTransport is what the clients of this program call servers with.
+func newTransport(dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: pingAfter}).DialContext
 	}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Transport{
 		Protocols: &protocols, DialContext: dial, IdleConnTimeout: 2 * time.Minute, ForceAttemptHTTP2: true,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: callerPingAfter, PingTimeout: callerPingTimeout},
-	}}
+		TLSHandshakeTimeout: 5 * time.Second,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: callerPingAfter, PingTimeout: callerPingTimeout},
+	}
 }

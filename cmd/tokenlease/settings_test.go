@@ -83,8 +83,10 @@ func anotherValue(t *testing.T, f *pflag.Flag) string {
 		return "true"
 	case "duration":
 		return "17s"
-	case "int", "uint32":
+	case "int", "int64", "uint32":
 		return "17"
+	case "float64":
+		return "0.25"
 	case "stringSlice":
 		return "http://a.example:1,http://b.example:2"
 	case "format":

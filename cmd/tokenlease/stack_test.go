@@ -33,7 +33,8 @@ type stack struct {
 	store  *store.Memory
 	admin  tokenleasev1connect.AdminClient
 	broker *wireless
-	ends   []func() // run at the end, the last first, within the bubble
+	reg    *prometheus.Registry // of the broker
+	ends   []func()             // run at the end, the last first, within the bubble
 }
 
 // stackRegion is the limiter of one region of a stack.
@@ -48,11 +49,11 @@ type stackRegion struct {
 func onStack(t *testing.T, policies string, test func(s *stack)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stack{t: t, store: store.NewMemory(), broker: &wireless{}}
+		s := &stack{t: t, store: store.NewMemory(), broker: &wireless{}, reg: prometheus.NewRegistry()}
 		mux := http.NewServeMux()
 		s.broker.handler = mux
 		b, err := broker.New(t.Context(), broker.Config{
-			Store: s.store, Shards: 4, ID: "a", AdvertiseURL: "http://broker", HTTPClient: &http.Client{Transport: s.broker},
+			Store: s.store, Shards: 4, ID: "a", AdvertiseURL: "http://broker", HTTPClient: &http.Client{Transport: s.broker}, Registerer: s.reg,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -79,9 +80,11 @@ func onStack(t *testing.T, policies string, test func(s *stack)) {
 // apply puts policies in force, and waits until the shards have read them.
 func (s *stack) apply(text string) {
 	s.t.Helper()
-	policies, err := policyfile.Parse("policies.yaml", []byte(text))
+	doc, err := policyfile.Parse("policies.yaml", []byte(text))
 	if err == nil {
-		_, err = s.admin.ApplyPolicies(s.t.Context(), connect.NewRequest(&pb.ApplyPoliciesRequest{Policies: policies, AppliedBy: "ann"}))
+		_, err = s.admin.ApplyPolicies(s.t.Context(), connect.NewRequest(&pb.ApplyPoliciesRequest{
+			Policies: doc.Policies, Plans: doc.Plans, DefaultPlan: doc.DefaultPlan, Accounts: doc.Accounts, AppliedBy: "ann",
+		}))
 	}
 	if err != nil {
 		s.t.Fatal(err)

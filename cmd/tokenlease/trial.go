@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tokenlease/tokenlease/broker"
+	"github.com/tokenlease/tokenlease/broker/dashboard"
 	"github.com/tokenlease/tokenlease/broker/etcdstore"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 	"github.com/tokenlease/tokenlease/regional"
@@ -54,6 +55,7 @@ func startTrial(ctx context.Context, dir string, listener net.Listener, log *slo
 	reg := newRegistry()
 	t.broker, err = broker.New(ctx, broker.Config{
 		Store: etcd.Store(), AdvertiseURL: t.url, HTTPClient: newHTTPClient(nil), Registerer: reg, Logger: log,
+		ProgramVersion: version(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, etcd.Close())
@@ -66,7 +68,11 @@ func startTrial(ctx context.Context, dir string, listener net.Listener, log *slo
 	if extend != nil {
 		extend(mux)
 	}
-	t.group.Go(func() error { return serveAll(t.ctx, t.broker.Run, listener, mux, "", reg, t.broker.Ready) })
+	handler, err := (&dashboardSettings{path: dashboard.DefaultPath}).serve(mux, t.url)
+	if err != nil {
+		return nil, errors.Join(err, etcd.Close())
+	}
+	t.group.Go(func() error { return serveAll(t.ctx, served{work: t.broker.Run, listener: listener, handler: handler}) })
 	if err := t.broker.WaitReady(t.ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the broker did not become ready: %w", err), t.close())
 	}

@@ -21,6 +21,7 @@ The exit code is 1 when one is violated. Orphaned tokens are no violation: they
 are credit that nobody has accounted for yet, and they stay reserved.`,
 		Example: "  tokenlease verify",
 	}
+	cmd.AddCommand(p.verifyDecisionsCommand())
 	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
 		answer, err := ask(ctx, settings, settings.admin().Verify, &tokenleasev1.VerifyRequest{})
 		if err != nil {
