@@ -40,6 +40,14 @@ generate-check: ## Check that the generated code is that of the proto files
 demo: ## Three regions, one budget, one crash: see it hold
 	go run ./cmd/tokenlease demo
 
+.PHONY: release
+release: ## Build what is released, twice, with its bill of materials: ./release
+	.ci/release release
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Check what the program calls against the Go vulnerability database
+	.ci/vulnerabilities
+
 .PHONY: ci
 ci: ## Run all that continuous integration runs
 	.ci/run
