@@ -26,7 +26,7 @@ func wholeGrantID(ctx context.Context, settings *clientSettings, given string) (
 		return given, nil
 	}
 	request := &tokenleasev1.ListGrantsRequest{GrantIdPrefix: given, PageSize: candidatesShown + 1}
-	if tooLong := validRequest(request) != nil; tooLong { // for a beginning: the server has the word
+	if !isBeginning(given) { // the server has the word
 		return given, nil
 	}
 	found, err := firstGrants(ctx, settings, request, candidatesShown+1)
@@ -73,4 +73,9 @@ func ambiguous(given string, found []*tokenleasev1.Grant) error {
 			holderName(g.GetHolder()), enumWord(g.GetState(), "GRANT_STATE_"))
 	}
 	return usageErrorf("more than one grant begins with %s: say more of the ID%s", given, b.String())
+}
+
+// isBeginning says that grants can be asked for by how their ID begins.
+func isBeginning(given string) bool {
+	return validRequest(&tokenleasev1.ListGrantsRequest{GrantIdPrefix: given}) == nil
 }
