@@ -339,10 +339,12 @@ func TestEndToEndOneOfTwoBrokersIsKilled(t *testing.T) {
 	accounts := make([]string, 16) // some on each broker
 	for i := range accounts {
 		accounts[i] = fmt.Sprintf("account-%d", i)
-		for range 20 {
-			if got := ask1(t, eu.url).check(accounts[i]); !got.GetAllowed() {
+		for n, left := 0, int64(0); n < 20 || left < 2 && n < 1000; n++ { // until there is credit here
+			got := ask1(t, eu.url).check(accounts[i])
+			if !got.GetAllowed() {
 				t.Fatalf("before the kill: %v", got)
 			}
+			left = got.GetRemainingTokens()
 		}
 	}
 	first.kill(syscall.SIGKILL)
