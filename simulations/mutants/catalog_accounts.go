@@ -88,10 +88,10 @@ var accounts = []Mutant{
 		Name: "returns-before-it-stops", Area: Accounts, Rule: "C5.3", Seeds: 100,
 		Breaks: "A holder says that it returns credit while the hot path can still spend it.",
 		Edits: []Edit{
-			swap(keyFile, "\trate     float64 // tokens a second, smoothed\n", "\towed int64\n\trate     float64 // tokens a second, smoothed\n"),
+			swap(keyFile, "\trate     float64 // tokens a second, smoothed\n", "\tlater int64\n\trate     float64 // tokens a second, smoothed\n"),
 			swap(keyFile, "taken := k.budget.take(excess - fromUndrawn)\n\tk.bound -= taken\n",
-				"var taken int64\nif "+on+" {\ntaken = min(k.credit(), excess-fromUndrawn)\nk.owed += taken\n} else {\ntaken = k.budget.take(excess - fromUndrawn)\nk.bound -= taken\n}\n"),
-			before(keyFile, "m.sequence++\n", "k.bound -= k.budget.take(k.owed)\nk.owed = 0"),
+				"var taken int64\nif "+on+" {\ntaken = min(k.credit(), excess-fromUndrawn)\nk.later += taken\n} else {\ntaken = k.budget.take(excess - fromUndrawn)\nk.bound -= taken\n}\n"),
+			before(keyFile, "m.sequence++\n", "k.bound -= k.budget.take(k.later)\nk.later = 0"),
 		},
 	},
 	{

@@ -10,7 +10,7 @@ var unknown = []Mutant{
 			before(reportFile, "if !e.exists && ruled {", `
 				for i := 0; i < len(e.ledger.Grants); i++ {
 					if g := e.ledger.Grants[i]; g.Holder == j.holder && g.Epoch < j.req.GetEpoch() && e.ledger.Close(s.now, g.ID, 0, 0, 0) == nil {
-						b.endGrant(s, e, g)
+						b.endGrant(s, e, g, Attested, 0, "")
 						i--
 					}
 				}`),
@@ -91,7 +91,7 @@ func silenced(name, breaks, place, end string) Mutant {
 						continue
 					}
 					if `+end+` {
-						b.endGrant(s, e, g)
+						b.endGrant(s, e, g, Attested, 0, "")
 						i--
 					}
 				}`),

@@ -206,6 +206,9 @@ func TestMutantsAreCaught(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a while")
 	}
+	if _, err := built(); err != nil {
+		t.Fatal(err) // in this goroutine, not in one of those below
+	}
 	mutants := All()
 	worlds, scopes := make([]Outcome, len(mutants)), make([]Outcome, len(mutants))
 	parallel(2*len(mutants), func(i int) {
