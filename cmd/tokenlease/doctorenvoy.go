@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -82,21 +80,11 @@ func (p *program) writeReport(format outputFormat, report envoydoctor.Report) er
 		_, err := io.WriteString(p.stdout, b.String())
 		return err
 	}
-	var raw bytes.Buffer
-	encoder := json.NewEncoder(&raw)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(report); err != nil {
+	data, err := encodePlain(format, report)
+	if err != nil {
 		return err
 	}
-	data := raw.Bytes()
-	if format == formatYAML {
-		var err error
-		if data, err = toYAML(data); err != nil {
-			return err
-		}
-	}
-	_, err := p.stdout.Write(data)
+	_, err = p.stdout.Write(data)
 	return err
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,21 +98,11 @@ func (p *program) writeDecisions(format outputFormat, r *decisions.Report) error
 		_, err := io.WriteString(p.stdout, decisionsText(r))
 		return err
 	}
-	var raw bytes.Buffer
-	encoder := json.NewEncoder(&raw)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	data, err := encodePlain(format, r)
+	if err != nil {
 		return err
 	}
-	data := raw.Bytes()
-	if format == formatYAML {
-		var err error
-		if data, err = toYAML(data); err != nil {
-			return err
-		}
-	}
-	_, err := p.stdout.Write(data)
+	_, err = p.stdout.Write(data)
 	return err
 }
 
