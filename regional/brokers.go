@@ -3,7 +3,7 @@ package regional
 import (
 	"context"
 	"errors"
-	"io"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -91,14 +91,16 @@ func shownURLs(urls []string) []string {
 
 // clearHint is an attribute for a log that says what may be meant, if a broker that
 // was asked in clear text answered with what is no HTTP, as one with TLS does. The
-// error alone says no more than that the answer ended early.
+// error alone says no more than that the answer ended early, in one of many ways: which
+// rests on what is read first, the end of the connection, its reset or an alert.
 func clearHint(urls []string, err error) []any {
 	plain := slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, "http://") })
 	if !plain || connect.IsWireError(err) {
 		return nil
 	}
-	if code := connect.CodeOf(err); !errors.Is(err, io.ErrUnexpectedEOF) && code != connect.CodeInternal && code != connect.CodeUnknown && !strings.Contains(err.Error(), "EOF") {
-		return nil
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil // nobody has answered
 	}
 	return []any{"hint", "do the brokers want https? Then name them so, with the file of their authorities: --ca"}
 }

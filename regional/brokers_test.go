@@ -1,11 +1,16 @@
 package regional
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -41,6 +46,17 @@ func TestHintAtHTTPS(t *testing.T) {
 		}
 		if err := ask(gone.URL); clearHint([]string{gone.URL}, err) != nil {
 			t.Errorf("%s: a hint for %v (%v)", name, err, connect.CodeOf(err))
+		}
+	}
+	for _, ended := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET, errors.New("http2: client conn could not be established")} {
+		err := connect.NewError(connect.CodeUnavailable, fmt.Errorf("read tcp: %w", ended))
+		if clearHint([]string{plain}, err) == nil {
+			t.Errorf("no hint for %v", err)
+		}
+	}
+	for _, unanswered := range []error{&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, context.DeadlineExceeded, context.Canceled} {
+		if err := connect.NewError(connect.CodeUnavailable, unanswered); clearHint([]string{plain}, err) != nil {
+			t.Errorf("a hint for %v", err)
 		}
 	}
 	if said := connect.NewWireError(connect.CodeUnknown, errors.New("EOF")); clearHint([]string{plain}, said) != nil {
