@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 )
 
@@ -26,6 +27,23 @@ const (
 	MaxAdminBytes = 64 << 10
 )
 
+// Bounds of the elements of one request: the messages in it, at whatever depth, and
+// what is in its lists. They hold before the request is decoded.
+const (
+	// MaxLimiterElements is as many as the largest valid batch has: of each check its
+	// key, and its parts with theirs.
+	MaxLimiterElements = tokenleasev1.MaxBatchChecks * (2 + 2*tokenleasev1.MaxCheckParts)
+	// MaxBrokerElements is as many as the largest valid Sync has: the holder, reports,
+	// closes and final accounts, and all of their keys.
+	MaxBrokerElements = 1 + 2*tokenleasev1.MaxSyncBudgets + 2*tokenleasev1.MaxSyncCloses +
+		tokenleasev1.MaxSyncAccounts*(1+2*tokenleasev1.MaxAccountGrants)
+	// MaxAdminElements is far fewer than the lengths of the lists of an
+	// ApplyPoliciesRequest would allow, and twice what can change at once: a policy is
+	// three elements and takes 200 bytes of the store, so what fits into a transaction is
+	// some 7,500 policies, or 22,500 elements. The rest is for what is named and stays.
+	MaxAdminElements = 50_000
+)
+
 // compressMinBytes is the size from which answers are compressed. Below it, as
 // nearly all are, compressing costs more than it saves.
 const compressMinBytes = 1024
@@ -35,16 +53,20 @@ type validator interface {
 	Validate() error
 }
 
-// Options are the options of every handler at the edge: the limit on the size of
-// a request, errors of bounded length, and [Validate].
+// Options are the options of every handler at the edge: the limits on the size of
+// a request and on its elements, errors of bounded length, and [Validate].
 func Options() connect.HandlerOption {
 	return connect.WithHandlerOptions(
 		connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
-			return []connect.HandlerOption{connect.WithReadMaxBytes(maxBytes(spec.Procedure))}
+			most := maxElements(spec.Procedure)
+			return []connect.HandlerOption{
+				connect.WithReadMaxBytes(maxBytes(spec.Procedure)),
+				connect.WithCodec(binaryCodec{most}),
+				connect.WithCodec(jsonCodec{"json", most}),
+				connect.WithCodec(jsonCodec{"json; charset=utf-8", most}),
+			}
 		}),
 		connect.WithCompressMinBytes(compressMinBytes),
-		connect.WithCodec(jsonCodec{"json"}),
-		connect.WithCodec(jsonCodec{"json; charset=utf-8"}),
 		connect.WithInterceptors(Validate()),
 	)
 }
@@ -58,6 +80,18 @@ func maxBytes(procedure string) int {
 		return MaxAdminBytes
 	}
 	return MaxRequestBytes
+}
+
+// maxElements is the most elements of a request of a procedure. What is of none of the
+// services has the smallest.
+func maxElements(procedure string) int {
+	switch {
+	case strings.HasPrefix(procedure, "/"+tokenleasev1connect.BrokerName+"/"):
+		return MaxBrokerElements
+	case strings.HasPrefix(procedure, "/"+tokenleasev1connect.AdminName+"/"):
+		return MaxAdminElements
+	}
+	return MaxLimiterElements
 }
 
 // Validate is an interceptor that refuses invalid requests with

@@ -2,10 +2,12 @@ package edge_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -180,6 +182,48 @@ func TestBoundsOfAdmin(t *testing.T) {
 	}
 }
 
+// TestElementsAreBounded: a few kilobytes, compressed, are refused before they become
+// hundreds of megabytes.
+func TestElementsAreBounded(t *testing.T) {
+	_, server := serve(t)
+	const first = "\x0a\x00" // an empty message, or text, in field 1; in a Sync in field 7
+	for _, test := range []struct{ procedure, kind, body, want string }{
+		{tokenleasev1connect.AdminApplyPoliciesProcedure, "application/proto", strings.Repeat(first, edge.MaxApplyBytes/2), "more than 50000 elements"},
+		{tokenleasev1connect.AdminApplyPoliciesProcedure, "application/json", `{"policies":[{}` + strings.Repeat(",{}", edge.MaxApplyBytes/3-10) + `]}`, "more than 50000 elements"},
+		{tokenleasev1connect.AdminApplyPoliciesProcedure, "application/json; charset=utf-8", `{"removeAccounts":[""` + strings.Repeat(`,""`, edge.MaxApplyBytes/3-10) + `]}`, "more than 50000 elements"},
+		{tokenleasev1connect.BrokerSyncProcedure, "application/proto", strings.Repeat("\x3a\x00", edge.MaxRequestBytes/2), "more than 204101 elements"},
+		{tokenleasev1connect.LimiterCheckBatchProcedure, "application/proto", strings.Repeat(first, edge.MaxRequestBytes/2), "more than 32000 elements"},
+		{tokenleasev1connect.LimiterCheckBatchProcedure, "application/proto", strings.Repeat(first, 1001), "has 1001"}, // that is for Validate to say
+	} {
+		packed := compressed(t, test.body)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, answer := sendTo(t, server, test.procedure, packed, http.Header{"Content-Type": {test.kind}, "Content-Encoding": {"gzip"}})
+		runtime.ReadMemStats(&after)
+		if !strings.Contains(answer, test.want) || !strings.Contains(answer, `"invalid_argument"`) {
+			t.Errorf("%s of %s, %d bytes as %d: %.300s, want invalid_argument and %q", test.procedure, test.kind, len(test.body), len(packed), answer, test.want)
+		}
+		// What is decompressed into grows by doubling, and more with the race detector.
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(9*len(test.body)+8<<20); took > most {
+			t.Errorf("%s of %s, %d bytes: %d bytes were allocated, want at most %d", test.procedure, test.kind, len(test.body), took, most)
+		}
+	}
+}
+
+// compressed is a text in gzip.
+func compressed(t *testing.T, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // post sends a body as a JSON check and returns the status and the answer.
 func post(t *testing.T, server *httptest.Server, body string) (int, string) {
 	t.Helper()
@@ -189,11 +233,17 @@ func post(t *testing.T, server *httptest.Server, body string) (int, string) {
 // postTo sends a body in JSON to a procedure.
 func postTo(t *testing.T, server *httptest.Server, procedure, body string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+procedure, bytes.NewReader([]byte(body)))
+	return sendTo(t, server, procedure, []byte(body), http.Header{"Content-Type": {"application/json"}})
+}
+
+// sendTo sends a body to a procedure.
+func sendTo(t *testing.T, server *httptest.Server, procedure string, body []byte, header http.Header) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+procedure, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header = header
 	resp, err := server.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)

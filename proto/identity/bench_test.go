@@ -14,7 +14,7 @@ func BenchmarkEnter(b *testing.B) {
 	c.judged.Store(&verdict{trust: trust, until: time.Now().Add(time.Hour), peer: &Peer{Name: "edge", Roles: Gateway}})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, refused := g.enter(c, "POST", "/tokenlease.v1.Limiter/Check"); refused != nil {
+		if _, refused := g.enter(c, "POST", "/tokenlease.v1.Limiter/Check", nobody); refused != nil {
 			b.Fatal(refused.err)
 		}
 	}

@@ -19,7 +19,7 @@
 //
 //	holder    takes credit as one holder, its own region and instance (service Broker)
 //	gateway   asks for decisions (service Limiter)
-//	viewer    sees everything that operators see (the reading half of Admin)
+//	viewer    sees everything that operators see (the reading half of Admin, and dry runs)
 //	operator  sees and changes everything (all of Admin)
 //	broker    passes on what other brokers have let in (services Broker and Admin)
 //

@@ -53,7 +53,7 @@ func (g *Guard) enterGRPC(ctx context.Context, method string) error {
 	if c == nil {
 		c = &connection{} // nothing was shown
 	}
-	_, refused := g.enter(c, http.MethodPost, method)
+	_, refused := g.enter(c, http.MethodPost, method, nobody)
 	if refused == nil {
 		return nil
 	}

@@ -59,6 +59,7 @@ type Guard struct {
 	aged    prometheus.Counter
 	logs    *rate.Limiter
 	writer  *connect.ErrorWriter
+	dryRuns chan struct{} // has an element for each that is under way: see untilRead
 }
 
 // NewGuard makes a guard. It panics without Trust, or if the registerer has one
@@ -78,6 +79,7 @@ func NewGuard(cfg Config) *Guard {
 	}
 	g := &Guard{
 		cfg: cfg, logs: rate.NewLimiter(logsPerSecond, logBurst), writer: connect.NewErrorWriter(),
+		dryRuns: make(chan struct{}, maxDryRuns),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "tokenlease", Subsystem: "identity", Name: "refused_total",
 			Help: "Requests refused for who asked, by code and method: unauthenticated, permission_denied.",
@@ -99,9 +101,9 @@ type refusal struct {
 	err    error
 }
 
-// enter lets the caller of a procedure or path in, or tells why not. The peer is
-// nil where everybody may come in.
-func (g *Guard) enter(c *connection, httpMethod, path string) (*Peer, *refusal) {
+// enter lets the caller of a procedure or path in, or tells why not: one that has a
+// role for which it is open, or one of also. The peer is nil where everybody may come in.
+func (g *Guard) enter(c *connection, httpMethod, path string, also Roles) (*Peer, *refusal) {
 	roles, open := g.rule(httpMethod, path)
 	if open {
 		return nil, nil
@@ -110,7 +112,7 @@ func (g *Guard) enter(c *connection, httpMethod, path string) (*Peer, *refusal) 
 	if v.peer == nil {
 		return nil, &refusal{code: connect.CodeUnauthenticated, method: methodName(path), err: v.err}
 	}
-	if roles == anybody || roles.Has(v.peer.Roles) {
+	if roles == anybody || (roles | also).Has(v.peer.Roles) {
 		return v.peer, nil
 	}
 	return nil, &refusal{

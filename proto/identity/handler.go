@@ -10,7 +10,8 @@ import (
 
 // Handler lets requests in that may come in, and answers the others: methods in
 // the form of their protocol, before the body is read, and paths with 401 or 403.
-// It belongs around everything that a server serves.
+// It belongs around everything that a server serves. Where viewers may make dry runs,
+// it lets them in to have the message read, and [Guard.Interceptor] judges by that.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r.Context())
@@ -26,9 +27,16 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			http.Error(w, "the path is not in its shortest form", http.StatusBadRequest)
 			return
 		}
-		if _, refused := g.enter(c, r.Method, r.URL.Path); refused != nil {
-			g.answer(w, r, refused)
-			return
+		if _, refused := g.enter(c, r.Method, r.URL.Path, nobody); refused != nil {
+			if _, refused = g.enter(c, r.Method, r.URL.Path, mayDryRun(r)); refused != nil {
+				g.answer(w, r, refused)
+				return
+			}
+			done, in := g.untilRead(w, r)
+			if !in {
+				return
+			}
+			defer done()
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -38,8 +38,8 @@ func FromContext(ctx context.Context) *Peer {
 }
 
 // Interceptor authorises each RPC, and each message of a stream: by its method,
-// and by the holder that it names. [Guard.Handler] must stand in front of it;
-// what comes around that is refused.
+// and by the holder that it names, or by whether it is a dry run. [Guard.Handler] must
+// stand in front of it; what comes around that is refused.
 func (g *Guard) Interceptor() connect.Interceptor { return interceptor{g} }
 
 type interceptor struct{ guard *Guard }
@@ -114,7 +114,7 @@ func (g *Guard) authorise(ctx context.Context, procedure string, header http.Hea
 	if c == nil {
 		return ctx, g.note(&refusal{code: connect.CodeUnauthenticated, method: methodName(procedure), err: errUnguarded}, remote)
 	}
-	peer, refused := g.enter(c, http.MethodPost, procedure)
+	peer, refused := g.enter(c, http.MethodPost, procedure, dryRunners(procedure, msg))
 	switch {
 	case refused != nil:
 		return ctx, g.note(refused, remote)

@@ -69,6 +69,13 @@ var allowed = map[string]string{
 	"Admin/AttestRestore":    "operator broker",
 }
 
+// allowedDry is who else may call what if the message says dry_run.
+var allowedDry = map[string]string{
+	"Admin/RetireHolder":     "viewer",
+	"Admin/ApplyPolicies":    "viewer",
+	"Admin/RollbackPolicies": "viewer",
+}
+
 // everyMethod are the methods of every service of the package, by "Service/Method".
 func everyMethod() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
@@ -91,8 +98,27 @@ var requests = map[string]proto.Message{
 	"Broker/Sync":             &pb.SyncRequest{Holder: eu0(), Epoch: 1, ClusterId: "c"},
 	"Broker/Watch":            &pb.WatchRequest{Holder: eu0(), Epoch: 1, ClusterId: "c"},
 	"Admin/ShowHolder":        &pb.ShowHolderRequest{Holder: eu0()},
-	"Admin/RetireHolder":      &pb.RetireHolderRequest{Holder: eu0(), DryRun: true, AttestedBy: "anna"},
+	"Admin/RetireHolder":      &pb.RetireHolderRequest{Holder: eu0(), AttestedBy: "anna"},
 	"Admin/ListPolicyHistory": &pb.ListPolicyHistoryRequest{},
+}
+
+// dry is a request of the method that says dry_run, or nil if there is none.
+func dry(t *testing.T, name string, method protoreflect.MethodDescriptor) proto.Message {
+	t.Helper()
+	field := method.Input().Fields().ByName("dry_run")
+	if field == nil {
+		return nil
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := kind.New().Interface()
+	if given := requests[name]; given != nil {
+		proto.Merge(msg, given)
+	}
+	msg.ProtoReflect().Set(field, protoreflect.ValueOfBool(true))
+	return msg
 }
 
 func eu0() *pb.Holder { return &pb.Holder{Region: "eu", Instance: "limiter-0"} }
@@ -152,11 +178,9 @@ func unlessEnd(err error) error {
 
 func copyBody(to io.Writer, resp *http.Response) (int64, error) { return io.Copy(to, resp.Body) }
 
-// Each role calls each method of each service over real mutual TLS, and gets in or
-// not exactly as written above. A method that is not written there fails the test.
-func TestEveryRoleOnEveryMethod(t *testing.T) {
-	s := serve(t, nil)
-	callers := map[string]*http.Client{
+// callers are clients of each role.
+func (s *site) callers() map[string]*http.Client {
+	return map[string]*http.Client{
 		"holder":   s.as("spiffe://example.org/tokenlease/holder/eu/limiter-0"),
 		"gateway":  s.as("spiffe://example.org/tokenlease/gateway/edge"),
 		"viewer":   s.as("spiffe://example.org/tokenlease/viewer/grafana"),
@@ -164,33 +188,59 @@ func TestEveryRoleOnEveryMethod(t *testing.T) {
 		"broker":   s.as("spiffe://example.org/tokenlease/broker/0"),
 		"norole":   s.as("spiffe://example.org/ns/default/sa/other"),
 	}
-	all := everyMethod()
+}
+
+// gets calls the method and fails the test unless it gets in, or does not.
+func (s *site) gets(role string, client *http.Client, name string, msg proto.Message, in bool, options ...connect.ClientOption) {
+	s.t.Helper()
+	want := connect.CodePermissionDenied
+	if in {
+		want = connect.CodeUnimplemented // it got in, and nobody was there
+	}
+	if name == "Admin/WhoAmI" {
+		want = 0 // that one is there
+	}
+	got := s.call(s.t.Context(), client, "/tokenlease.v1."+name, msg, options...)
+	if got == connect.CodeInvalidArgument && want == connect.CodeUnimplemented {
+		return // it got in, and its empty request is not valid
+	}
+	if got != want {
+		s.t.Errorf("%s calls %s with %v: %v, want %v", role, name, msg, got, want)
+	}
+}
+
+// Each role calls each method of each service over real mutual TLS, as it is and as a
+// dry run, and gets in or not exactly as written above. A method that is not written
+// there fails the test.
+func TestEveryRoleOnEveryMethod(t *testing.T) {
+	s := serve(t, nil)
+	callers, all := s.callers(), everyMethod()
 	for name := range allowed {
 		if all[name] == nil {
 			t.Errorf("%s is written down, and there is no such method", name)
 		}
 	}
-	for name := range all {
+	for name, method := range all {
 		who, written := allowed[name]
 		if !written {
 			t.Errorf("%s is a new method: say here and in method.go who may call it", name)
 			continue
 		}
+		trial := dry(t, name, method)
+		if (trial != nil) != (allowedDry[name] != "") {
+			t.Errorf("%s has a dry run: %v; say here and in dryrun.go who may make one", name, trial != nil)
+		}
 		roles := strings.Fields(who)
 		for role, client := range callers {
-			want := connect.CodePermissionDenied
-			if slices.Contains(roles, role) {
-				want = connect.CodeUnimplemented // it got in, and nobody was there
+			in := slices.Contains(roles, role)
+			s.gets(role, client, name, requests[name], in)
+			if trial == nil {
+				continue
 			}
-			if name == "Admin/WhoAmI" {
-				want = 0 // that one is there
-			}
-			got := s.call(t.Context(), client, "/tokenlease.v1."+name, requests[name])
-			if got == connect.CodeInvalidArgument && want == connect.CodeUnimplemented {
-				continue // it got in, and its empty request is not valid
-			}
-			if got != want {
-				t.Errorf("%s calls %s: %v, want %v", role, name, got, want)
+			in = in || slices.Contains(strings.Fields(allowedDry[name]), role)
+			for _, protocol := range [][]connect.ClientOption{nil, {connect.WithSendGzip()}, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
+				s.gets(role, client, name, requests[name], slices.Contains(roles, role), protocol...)
+				s.gets(role, client, name, trial, in, protocol...)
 			}
 		}
 	}

@@ -68,7 +68,8 @@ var methods = map[string]Roles{
 
 // Methods are the methods of a service, such as tokenleasev1connect.AdminName,
 // that roles may call, in order of their names. A certificate without a role may
-// call those that are open to every certificate.
+// call those that are open to every certificate. Those of which a role may only make
+// dry runs are not among them.
 func Methods(service string, roles Roles) []string {
 	return methodsOf(service, func(open Roles) bool { return open == anybody || open.Has(roles) })
 }
