@@ -39,8 +39,10 @@
 //
 // A spend lowers U. A grant moves credit from available to U. A return lowers U
 // before it is reported, and then moves at most as much from reserved to
-// available. A settlement lowers reserved alone. An attestation counts what is
-// outstanding as spent: it lowers reserved alone. So only refill raises
+// available. A settlement lowers reserved alone. An attestation, or a deadline that has
+// passed, counts what is outstanding as spent: it lowers reserved alone, and the holder
+// spends no more of it then, so that U falls with it. (Why it does not, where a policy has a
+// deadline, is told in lapse.go.) So only refill raises
 // available + U. It runs at rate R of ledger time at most, which is never faster
 // than real time, and it stops where available + reserved reaches the capacity B.
 // Hence available + U <= B at all times, and what is admitted in any interval of
@@ -58,7 +60,7 @@
 // any moment t every token that was spent in (t-W, t] is reserved or counts. A grant
 // is made only of what is available, so reserved + counted <= L holds after it, and
 // nothing else raises the sum: a return lowers reserved; a settlement, an
-// attestation and a journal's account move tokens from reserved to counted; a
+// attestation, a deadline and a journal's account move tokens from reserved to counted; a
 // release lowers counted. So at most L are spent in (t-W, t]. (Ledger time is never
 // faster than real time, so W of ledger time is at least W.) Releases are kept in a
 // bounded list, for which some are put off, and none is put forward ([Release]).

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Grant is one lease: credit of one budget held by one epoch of one holder. Its
@@ -21,6 +22,12 @@ type Grant struct {
 	// which work may still hold. Nothing is granted under it any more.
 	Kept   bool
 	Opened Time
+	// Lasts is how long after the newest request of its holder, in its epoch and about
+	// its budget, that was answered it lapses; 0: never.
+	Lasts time.Duration
+	// Lapses is the ledger time from which on it has lapsed, where Lasts is not 0. It
+	// is not stored: whoever reads the grant anew waits for all of Lasts from then on.
+	Lapses Time
 }
 
 // GrantHolder is who a grant is of: one epoch of one holder.
@@ -61,6 +68,8 @@ func (g Grant) check() error {
 		return fmt.Errorf("grant %v: negative counters, spent %d, returned %d", g.ID, g.Spent, g.Returned)
 	case g.Returned > g.Issued || g.Spent > g.Issued-g.Returned:
 		return fmt.Errorf("grant %v: spent %d and returned %d exceed issued %d", g.ID, g.Spent, g.Returned, g.Issued)
+	case g.Lasts < 0 || g.Lasts > 2*MaxHold:
+		return fmt.Errorf("grant %v: lasts %v, which is out of range", g.ID, g.Lasts)
 	case g.Epoch == 0:
 		return fmt.Errorf("grant %v: epoch 0", g.ID)
 	}

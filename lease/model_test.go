@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
 )
@@ -28,7 +29,13 @@ type model struct {
 	began int64                // likewise, its period; 0: not told yet
 }
 
-type modelGrant struct{ issued, spent, returned, owed int64 }
+type modelGrant struct {
+	issued, spent, returned, owed int64
+
+	kept   bool
+	lasts  time.Duration // 0: it never lapses
+	lapses lease.Time
+}
 
 func (g modelGrant) out() int64 { return g.issued - g.spent - g.returned }
 
@@ -211,7 +218,8 @@ func (m *model) account(now lease.Time, id lease.GrantID, spent, returned, owed 
 	m.advance(now)
 	g := m.grants[id]
 	was := *g
-	next := modelGrant{issued: g.issued, spent: max(g.spent, spent), returned: max(g.returned, returned), owed: max(g.owed, min(owed, lease.MaxCounter))}
+	next := *g
+	next.spent, next.returned, next.owed = max(g.spent, spent), max(g.returned, returned), max(g.owed, min(owed, lease.MaxCounter))
 	sum := new(big.Int).Add(big.NewInt(next.spent), big.NewInt(next.returned))
 	if sum.Cmp(big.NewInt(next.issued)) > 0 {
 		return false
@@ -254,6 +262,7 @@ func (m *model) keep(now lease.Time, id lease.GrantID, held int64) {
 	g := m.grants[id]
 	held = max(0, min(held, g.out()))
 	g.returned += g.out() - held
+	g.lasts, g.kept = 0, true
 	if held == 0 {
 		delete(m.grants, id)
 	}

@@ -59,7 +59,14 @@ type Policy struct {
 	Disabled        bool          `json:"disabled,omitempty"`         // deny everything
 	DisabledBecause string        `json:"disabled_because,omitempty"` // for people
 	Local           Allowance     `json:"local,omitzero"`             // without authority; zero: none, reject
-	UpdatedUnixMs   int64         `json:"updated_unix_ms,omitempty"`  // for display
+	// MaxStaleness is for how long after the sending of its newest answered request a
+	// holder spends what it has: MinStaleness to MaxHold. 0: as long as it has it.
+	MaxStaleness time.Duration `json:"max_staleness_ns,omitempty"`
+	// ReclaimMargin is what is waited beyond MaxStaleness until what a silent holder
+	// has out counts as spent: MinReclaimMargin to MaxHold. 0: that never happens, since
+	// silence proves nothing (contract C4).
+	ReclaimMargin time.Duration `json:"reclaim_margin_ns,omitempty"`
+	UpdatedUnixMs int64         `json:"updated_unix_ms,omitempty"` // for display
 }
 
 // Allowance is a token bucket that each limiter has of its own for a budget of
@@ -77,8 +84,23 @@ const (
 	DefaultHold = time.Minute
 )
 
+// Least values of Policy.MaxStaleness and Policy.ReclaimMargin.
+const (
+	MinStaleness     = 5 * time.Second
+	MinReclaimMargin = time.Second
+)
+
 // Strict says that no more than the rule is ever admitted under the policy.
 func (p Policy) Strict() bool { return !p.Shadow && !p.Postpaid && p.Local == Allowance{} }
+
+// LapsesAfter is how long after its newest request about a budget what a holder that goes by this
+// policy has out counts as spent; 0: never.
+func (p Policy) LapsesAfter() time.Duration {
+	if p.ReclaimMargin == 0 {
+		return 0
+	}
+	return p.MaxStaleness + p.ReclaimMargin
+}
 
 // HoldTime is how long a reservation may go unsettled.
 func (p Policy) HoldTime() time.Duration {
@@ -175,6 +197,9 @@ func (p Policy) Validate() error {
 	if err := p.Local.validate(); err != nil {
 		return err
 	}
+	if err := p.validateReclaim(); err != nil {
+		return err
+	}
 	switch {
 	case p.Operation == "":
 		return errors.New("operation is empty")
@@ -192,6 +217,24 @@ func (p Policy) Validate() error {
 		return errors.New("default cost is 0, which allow-zero-cost would have to permit")
 	case p.MaxCost > 0 && p.DefaultCost > p.MaxCost:
 		return fmt.Errorf("default cost %d is above the highest cost %d", p.DefaultCost, p.MaxCost)
+	}
+	return nil
+}
+
+// validateReclaim says what is wrong with how long credit is spent without news, and what
+// becomes of it then.
+func (p Policy) validateReclaim() error {
+	switch {
+	case p.MaxStaleness != 0 && (p.MaxStaleness < MinStaleness || p.MaxStaleness > MaxHold):
+		return fmt.Errorf("max staleness %v is not between %v and %v", p.MaxStaleness, MinStaleness, MaxHold)
+	case p.ReclaimMargin != 0 && (p.ReclaimMargin < MinReclaimMargin || p.ReclaimMargin > MaxHold):
+		return fmt.Errorf("reclaim margin %v is not between %v and %v", p.ReclaimMargin, MinReclaimMargin, MaxHold)
+	case p.ReclaimMargin != 0 && p.MaxStaleness == 0:
+		return errors.New("a deadline needs a max staleness")
+	case p.ReclaimMargin != 0 && p.Rule.Kind == Concurrency:
+		return errors.New("no deadline ends the work that holds a slot")
+	case p.ReclaimMargin != 0 && p.Postpaid:
+		return errors.New("what a silent holder owes is lost with a deadline")
 	}
 	return nil
 }

@@ -119,6 +119,22 @@ func TestPolicyValidate(t *testing.T) {
 		{"slots with a local allowance", func(p *lease.Policy) {
 			p.Local, p.Rule = lease.Allowance{Capacity: 1, For: 1}, slots(1, 40)
 		}, "slots have no local allowance"},
+		{"staleness without a deadline", func(p *lease.Policy) { p.MaxStaleness = lease.MinStaleness }, ""},
+		{"less of it", func(p *lease.Policy) { p.MaxStaleness = lease.MinStaleness - 1 }, "max staleness 4.999999999s is not between 5s and"},
+		{"the longest", func(p *lease.Policy) { p.MaxStaleness = lease.MaxHold }, ""},
+		{"a longer one", func(p *lease.Policy) { p.MaxStaleness = lease.MaxHold + 1 }, "max staleness"},
+		{"a negative one", func(p *lease.Policy) { p.MaxStaleness = -1 }, "max staleness -1ns"},
+		{"of slots", func(p *lease.Policy) { p.MaxStaleness, p.Rule = minute, slots(1, 40) }, ""},
+		{"a deadline", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = lease.MinStaleness, lease.MinReclaimMargin }, ""},
+		{"the latest", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = lease.MaxHold, lease.MaxHold }, ""},
+		{"with less of a margin", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = minute, lease.MinReclaimMargin-1 }, "reclaim margin 999.999999ms is not between 1s and"},
+		{"with too much of one", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = minute, lease.MaxHold+1 }, "reclaim margin"},
+		{"with a negative one", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = minute, -1 }, "reclaim margin -1ns"},
+		{"of what may be owed", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin, p.Postpaid = minute, minute, true }, "what a silent holder owes is lost with a deadline"},
+		{"that nothing leads to", func(p *lease.Policy) { p.ReclaimMargin = minute }, "a deadline needs a max staleness"},
+		{"for slots", func(p *lease.Policy) {
+			p.MaxStaleness, p.ReclaimMargin, p.Rule = minute, minute, slots(1, 40)
+		}, "no deadline ends the work that holds a slot"},
 		{"disabled", func(p *lease.Policy) { p.Disabled = true }, ""},
 		{"disabled for a reason", func(p *lease.Policy) { p.Disabled, p.DisabledBecause = true, "moved" }, ""},
 		{"a reason alone", func(p *lease.Policy) { p.DisabledBecause = "moved" }, "a reason is given, and the operation is not disabled"},
@@ -165,6 +181,8 @@ func TestSameTerms(t *testing.T) {
 		{"state", func(p *lease.Policy) { p.Disabled = true }, false},
 		{"reason", func(p *lease.Policy) { p.DisabledBecause = "moved" }, false},
 		{"allowance", func(p *lease.Policy) { p.Local.Capacity++ }, false},
+		{"staleness", func(p *lease.Policy) { p.MaxStaleness++ }, false},
+		{"margin", func(p *lease.Policy) { p.ReclaimMargin++ }, false},
 	} {
 		one, other := reportPolicy(), reportPolicy()
 		tc.change(&other)
@@ -251,10 +269,30 @@ func TestStrict(t *testing.T) {
 		{"in shadow", func(p *lease.Policy) { p.Shadow = true }, false},
 		{"postpaid", func(p *lease.Policy) { p.Postpaid = true }, false},
 		{"with an allowance", func(p *lease.Policy) { p.Local = lease.Allowance{Capacity: 1, For: 1} }, false},
+		{"with a deadline", func(p *lease.Policy) { p.MaxStaleness, p.ReclaimMargin = minute, minute }, true},
 	} {
 		policy := reportPolicy()
 		if tc.change(&policy); policy.Strict() != tc.strict {
 			t.Errorf("%s: strict is %v", tc.name, !tc.strict)
+		}
+	}
+}
+
+// TestLapsesAfter: after the bound and the margin, and never without one.
+func TestLapsesAfter(t *testing.T) {
+	for _, tc := range []struct {
+		name                    string
+		staleness, margin, want time.Duration
+	}{
+		{"by proof", minute, 0, 0},
+		{"by proof, without a bound", 0, 0, 0},
+		{"by deadline", minute, t9s, minute + t9s},
+		{"the latest of all", lease.MaxHold, lease.MaxHold, 2 * lease.MaxHold},
+	} {
+		policy := reportPolicy()
+		policy.MaxStaleness, policy.ReclaimMargin = tc.staleness, tc.margin
+		if got := policy.LapsesAfter(); got != tc.want {
+			t.Errorf("%s: lapses after %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"errors"
 	"math"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -24,6 +25,13 @@ func (w *world) late(t *rapid.T, op string, id lease.GrantID) {
 		err = w.ledger.CloseProven(w.now, id, 0)
 	case "attest":
 		_, err = w.ledger.Attest(w.now, id)
+	case "lapse":
+		_, err = w.ledger.Lapse(w.now, id)
+	case "extend":
+		if w.ledger.Extend(w.now, id, 1) || w.ledger.Prolong(w.now, id, 1) {
+			t.Fatal("a deadline of a grant that is gone has changed")
+		}
+		err = lease.ErrGone
 	}
 	want(t, err, lease.ErrGone)
 	if !same(before, w.ledger) {
@@ -68,6 +76,66 @@ func (w *world) onGrant(t *rapid.T, op string, id lease.GrantID) {
 			t.Fatalf("attested %d, want %d", counted, g.out())
 		}
 		m.end(now, id, 0)
+	case "extend":
+		w.extend(t, id)
+	case "lapse":
+		counted, err := l.Lapse(now, id)
+		if g.lasts == 0 || now < g.lapses {
+			want(t, err, lease.ErrNotLapsed)
+			return
+		}
+		want(t, err, nil)
+		if counted != g.out() {
+			t.Fatalf("%d lapsed, want %d", counted, g.out())
+		}
+		m.end(now, id, 0)
+	}
+}
+
+// extend moves the deadline of a grant, or has all of them start over.
+func (w *world) extend(t *rapid.T, id lease.GrantID) {
+	l, g := &w.ledger, w.model.grants[id]
+	lasts := rapid.SampledFrom([]time.Duration{0, 1, 10, time.Second, time.Minute, 2 * lease.MaxHold}).Draw(t, "lasts")
+	at := max(w.now, l.Updated)
+	if g.kept {
+		if l.Extend(w.now, id, lasts) || l.Prolong(w.now, id, lasts) {
+			t.Fatal("a grant of slots that may be in use has got a deadline")
+		}
+		return
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "how") {
+	case 0: // answered again: the holder has one of the answers
+		if g.lasts == 0 || lasts != 0 && lasts < g.lasts {
+			lasts = g.lasts
+		}
+		if l.Prolong(w.now, id, lasts) != (lasts != g.lasts) {
+			t.Fatal("it is not told whether the length has changed")
+		}
+	case 1:
+		l.Restart(w.now)
+		for _, other := range w.model.grants {
+			other.lapses = at.Add(other.lasts)
+		}
+		return
+	default:
+		if l.Extend(w.now, id, lasts) != (lasts != g.lasts) {
+			t.Fatal("it is not told whether the length has changed")
+		}
+	}
+	g.lasts, g.lapses = lasts, at.Add(lasts)
+}
+
+// requireNextLapse checks which deadline comes first.
+func (w *world) requireNextLapse(t *rapid.T) {
+	var first lease.Time
+	found := false
+	for _, g := range w.model.grants {
+		if g.lasts > 0 && (!found || g.lapses < first) {
+			first, found = g.lapses, true
+		}
+	}
+	if at, ok := w.ledger.NextLapse(); ok != found || at != first {
+		t.Fatalf("the first deadline is %d, %v, want %d, %v", at, ok, first, found)
 	}
 }
 

@@ -83,9 +83,10 @@ func (w *world) step(t *rapid.T) {
 	w.tick(t)
 	op := rapid.SampledFrom([]string{
 		"advance", "open", "open", "top up", "top up", "account", "account", "account", "repeat", "repeat",
-		"close", "proven", "attest", "install", "query", "turn",
+		"close", "proven", "attest", "install", "query", "turn", "extend", "extend", "lapse",
 	}).Draw(t, "op")
 	w.apply(t, op)
+	w.requireNextLapse(t)
 	if err := lease.CheckStep(&before, &w.ledger); err != nil {
 		t.Fatalf("%s: %v", op, err)
 	}

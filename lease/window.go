@@ -252,6 +252,7 @@ func (l *Ledger) keep(id GrantID, held int64) bool {
 	g := l.Grant(id)
 	held = max(0, min(held, g.Outstanding()))
 	g.Returned, g.Kept = g.Issued-g.Spent-held, true
+	g.Lasts, g.Lapses = 0, 0 // no deadline ends the work
 	l.clamp()
 	return held > 0
 }
