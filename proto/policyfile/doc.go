@@ -42,7 +42,9 @@
 //	    shadow: false           # left out: false
 //	    disabled: true          # left out: false
 //	    disabled-because: abuse # only with disabled: true
-//	    reclaim: proof          # left out: proof
+//	    max-staleness: 30s      # how long credit is spent without news; left out: no limit
+//	    reclaim: deadline       # left out: proof
+//	    reclaim-margin: 15s     # only with deadline, and needed there with max-staleness
 //	    on-unavailable: local   # left out: reject
 //	    local:                  # only with local, and needed there
 //	      capacity: 5

@@ -18,7 +18,7 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"unknown field", least("  costs: 5"), []string{"p.yaml:5: policies[0].costs: is unknown: did you mean cost?"}},
 		{"unknown field with underscores", least("  max_cost: 5"), []string{"p.yaml:5: policies[0].max_cost: is unknown: did you mean max-cost?"}},
 		{"unknown field that is like none", least("  banana: 5"), []string{
-			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local"}},
+			"p.yaml:5: policies[0].banana: is unknown: want one of operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, max-staleness, reclaim, reclaim-margin, on-unavailable, local"}},
 		{"unknown field in the rule", least("    refil: 1 per 1s"), []string{"p.yaml:5: policies[0].token-bucket.refil: is unknown: did you mean refill?"}},
 		{"unknown field at the top", "version: 1\n" + least(), []string{"p.yaml:1: version: is unknown: want one of policies, plans, default-plan, accounts"}},
 		{"two rules", least("  rolling-window:", "    limit: 3", "    window: 60s"), []string{
@@ -55,8 +55,27 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 		{"share above 100", least("  max-share: 101%"), []string{`p.yaml:5: policies[0].max-share: is "101%": want 1% to 100%, in whole percent`}},
 		{"share with a fraction", least("  max-share: 0.5%"), []string{`p.yaml:5: policies[0].max-share: is "0.5%": want 1% to 100%, in whole percent`}},
 		{"share with a sign", least("  max-share: +5%"), []string{`p.yaml:5: policies[0].max-share: is "+5%": want 1% to 100%, in whole percent`}},
-		{"reclaim by deadline", least("  reclaim: deadline"), []string{"p.yaml:5: policies[0].reclaim: deadline is not available yet: want proof"}},
-		{"reclaim by nothing", least("  reclaim: Proof"), []string{`p.yaml:5: policies[0].reclaim: is "Proof": want proof`}},
+		{"deadline alone", least("  reclaim: deadline"), []string{
+			"p.yaml:5: policies[0].reclaim: deadline needs to know when limiters stop: want the field max-staleness, such as max-staleness: 30s"}},
+		{"deadline without max-staleness", least("  reclaim-margin: 15s", "  reclaim: deadline"), []string{
+			"p.yaml:6: policies[0].reclaim: deadline needs to know when limiters stop: want the field max-staleness, such as max-staleness: 30s"}},
+		{"deadline without a margin", least("  max-staleness: 30s", "  reclaim: deadline"), []string{
+			"p.yaml:6: policies[0].reclaim: deadline needs a margin for slow clocks and pauses: want the field reclaim-margin, such as reclaim-margin: 15s"}},
+		{"margin alone", least("  reclaim-margin: 15s"), []string{"p.yaml:5: policies[0].reclaim-margin: is out of use: want reclaim: deadline, or remove it"}},
+		{"margin with proof", least("  reclaim: proof", "  max-staleness: 30s", "  reclaim-margin: 15s"), []string{
+			"p.yaml:7: policies[0].reclaim-margin: is out of use: want reclaim: deadline, or remove it"}},
+		{"deadline for slots", ruled("concurrency: {slots: 3}", "  max-staleness: 30s", "  reclaim: deadline", "  reclaim-margin: 15s"), []string{
+			"p.yaml:5: policies[0].reclaim: no deadline ends the work that holds a slot: want proof"}},
+		{"deadline with postpaid", least("  postpaid: true", "  max-staleness: 30s", "  reclaim: deadline", "  reclaim-margin: 15s"), []string{
+			"p.yaml:7: policies[0].reclaim: with a deadline what a silent limiter owes is lost: want proof, or no postpaid"}},
+		{"proof in capitals", least("  reclaim: Proof"), []string{`p.yaml:5: policies[0].reclaim: is "Proof": did you mean proof?`}},
+		{"reclaim by lease", least("  reclaim: lease"), []string{`p.yaml:5: policies[0].reclaim: is "lease": want one of proof, deadline`}},
+		{"a deadline that is misspelled", least("  max-staleness: 30s", "  reclaim: deadine", "  reclaim-margin: 15s"), []string{
+			`p.yaml:6: policies[0].reclaim: is "deadine": did you mean deadline?`}},
+		{"reclaim is empty", least("  reclaim:"), []string{"p.yaml:5: policies[0].reclaim: is empty: want one of proof, deadline"}},
+		{"deadline in one field", least("  reclaim: {deadline: 30s}"), []string{"p.yaml:5: policies[0].reclaim: is a group of fields: want one of proof, deadline"}},
+		{"max-staleness with an underscore", least("  max_staleness: 30s"), []string{"p.yaml:5: policies[0].max_staleness: is unknown: did you mean max-staleness?"}},
+		{"margin of another name", least("  reclaim-margins: 15s"), []string{"p.yaml:5: policies[0].reclaim-margins: is unknown: did you mean reclaim-margin?"}},
 		{"local without numbers", least("  on-unavailable: local"), []string{
 			"p.yaml:5: policies[0].on-unavailable: local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}"}},
 		{"local and reject", least("  on-unavailable: reject", "  local:", "    capacity: 1", "    for: 1m"), []string{
@@ -150,7 +169,7 @@ func TestCase32FieldsAndUnits(t *testing.T) {
 			"p.yaml:6: policies[0].disabled-because: the operation is not disabled: want disabled: true, or remove it",
 			"p.yaml:7: policies[0].on-unavailable: local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}"}},
 		{"policy is a name", "policies:\n- o\n", []string{
-			`p.yaml:2: policies[0]: is "o": want the fields operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local`}},
+			`p.yaml:2: policies[0]: is "o": want the fields operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, max-staleness, reclaim, reclaim-margin, on-unavailable, local`}},
 		{"policies are a group", "policies:\n  operation: o\n", []string{"p.yaml:2: policies: is a group of fields: want a list of policies"}},
 		{"policies are empty", "policies:\n", []string{"p.yaml:1: policies: is empty: want a list of policies"}},
 		{"no policies", "policies: []\n", []string{"p.yaml:1: policies: is an empty list: want at least one policy"}},
@@ -224,8 +243,8 @@ func TestLongValuesAreNotRepeated(t *testing.T) {
 
 func TestFortyBytesAreQuotedWhole(t *testing.T) {
 	whole := strings.Repeat("x", 40)
-	requireFaults(t, least("  reclaim: "+whole), `p.yaml:5: policies[0].reclaim: is "`+whole+`": want proof`)
-	requireFaults(t, least("  reclaim: "+whole+"x"), `p.yaml:5: policies[0].reclaim: is "`+whole+`"...: want proof`)
+	requireFaults(t, least("  reclaim: "+whole), `p.yaml:5: policies[0].reclaim: is "`+whole+`": want one of proof, deadline`)
+	requireFaults(t, least("  reclaim: "+whole+"x"), `p.yaml:5: policies[0].reclaim: is "`+whole+`"...: want one of proof, deadline`)
 }
 
 func TestFiftyFaultsAreAllShown(t *testing.T) {

@@ -55,7 +55,15 @@ func Fields(p *tokenleasev1.Policy) []Field {
 	if p.GetDisabledBecause() != "" {
 		f.add("disabled-because", p.GetDisabledBecause(), text)
 	}
-	f.add("reclaim", "proof", word)
+	if p.GetMaxStalenessNs() != 0 {
+		f.duration("max-staleness", p.GetMaxStalenessNs())
+	}
+	if p.GetReclaim() == tokenleasev1.Reclaim_RECLAIM_DEADLINE {
+		f.add("reclaim", "deadline", word)
+		f.duration("reclaim-margin", p.GetReclaimMarginNs())
+	} else {
+		f.add("reclaim", "proof", word)
+	}
 	f.unavailable(p)
 	return f
 }

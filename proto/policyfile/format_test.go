@@ -35,6 +35,7 @@ func TestFormat(t *testing.T) {
 		policy(func(p *tokenleasev1.Policy) {
 			p.Rule = &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{LimitTokens: 1, Period: tokenleasev1.Period_PERIOD_MONTH}}
 			p.Operation, p.HoldNs = "by month", 60e9
+			deadline(p, 30e9, 90e9)
 			p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
 			p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 1, ForNs: 1}
 		}),
@@ -46,6 +47,7 @@ func TestFormat(t *testing.T) {
 		}),
 		policy(func(p *tokenleasev1.Policy) {
 			p.Rule = &tokenleasev1.Policy_Concurrency{Concurrency: &tokenleasev1.Concurrency{Slots: 10}}
+			p.MaxStalenessNs = 3600e9
 			p.Operation, p.Disabled, p.DisabledBecause = "render", true, "abuse:  see #4711 \"ü\u2028\""
 		}),
 	}
@@ -98,7 +100,9 @@ func TestFormat(t *testing.T) {
     cost: 5
     max-cost: 40
     max-share: 100%
-    reclaim: proof
+    max-staleness: 30s
+    reclaim: deadline
+    reclaim-margin: 90s
     on-unavailable: local
     local:
       capacity: 1
@@ -125,6 +129,7 @@ func TestFormat(t *testing.T) {
     max-share: 100%
     disabled: true
     disabled-because: "abuse:  see #4711 \"ü\u2028\""
+    max-staleness: 1h
     reclaim: proof
     on-unavailable: reject
 `
@@ -207,6 +212,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{full, whole, least(), least("    refill: 1 per 366d", "  max-share: 1%"), least("  cost: 010"),
 		ruled("fixed-window: {limit: 1, period: week, time-zone: Asia/Tokyo}", "  hold: 2h"), ruled("rolling-window: {limit: 3, window: 60s}", "  postpaid: true"),
 		ruled("concurrency: {slots: 3}", "  disabled: true", "  disabled-because: '  a  b'"), least("  on-unavailable: local", "  local: {capacity: 1, for: 1ns}"),
+		least("  max-staleness: 30s", "  reclaim: deadline", "  reclaim-margin: 1500ms"), least("  max-staleness: 5s"), least("  reclaim: deadline"),
 		"policies: [{operation: \"\\u2028\", token-bucket: {capacity: 0}}]", least() + "---\n", "a: &a [*a]", "\t", "- - -", "{[}]",
 		"plans: [{plan: a}]\ndefault-plan: ''", "accounts: [{account: '007', plan: a-b}, {account: \"a\\e\", plan: ..}]"} {
 		f.Add([]byte(seed))

@@ -26,7 +26,9 @@ const full = `policies:
     shadow: false
     disabled: true
     disabled-because: abuse
-    reclaim: proof
+    max-staleness: 30s
+    reclaim: deadline
+    reclaim-margin: 15s
     on-unavailable: local
     local:
       capacity: 5
@@ -38,6 +40,7 @@ const full = `policies:
 func fullPolicy() *tokenleasev1.Policy {
 	return policy(func(p *tokenleasev1.Policy) {
 		p.Disabled, p.DisabledBecause = true, "abuse"
+		deadline(p, 30e9, 15e9)
 		p.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
 		p.Local = &tokenleasev1.LocalAllowance{CapacityTokens: 5, RefillTokens: 1, RefillIntervalNs: 1e9, ForNs: 600e9}
 	})
@@ -65,6 +68,11 @@ func bucket(p *tokenleasev1.Policy, capacity, refill, interval int64) {
 	p.Rule = &tokenleasev1.Policy_TokenBucket{TokenBucket: &tokenleasev1.TokenBucket{
 		CapacityTokens: capacity, RefillTokens: refill, RefillIntervalNs: interval,
 	}}
+}
+
+// deadline has a policy reclaim by deadline.
+func deadline(p *tokenleasev1.Policy, staleness, margin int64) {
+	p.Reclaim, p.MaxStalenessNs, p.ReclaimMarginNs = tokenleasev1.Reclaim_RECLAIM_DEADLINE, staleness, margin
 }
 
 // least is a file with one policy that has only what is required, and more lines
@@ -129,6 +137,19 @@ func TestParse(t *testing.T) {
 		{"disabled", least("  disabled: true"), leastPolicy(func(p *tokenleasev1.Policy) { p.Disabled = true })},
 		{"disabled for a reason", least("  disabled: true", "  disabled-because: >", "    abuse,", "    ticket 4711"), leastPolicy(func(p *tokenleasev1.Policy) {
 			p.Disabled, p.DisabledBecause = true, "abuse, ticket 4711"
+		})},
+		{"shortest staleness and margin", least("  max-staleness: 5s", "  reclaim: deadline", "  reclaim-margin: 1s"), leastPolicy(func(p *tokenleasev1.Policy) {
+			deadline(p, 5e9, 1e9)
+		})},
+		{"longest staleness and margin, in another order", least("  reclaim-margin: 366d", "  reclaim: deadline", "  max-staleness: 366d"), leastPolicy(func(p *tokenleasev1.Policy) {
+			deadline(p, 366*24*3600*1e9, 366*24*3600*1e9)
+		})},
+		{"staleness in other units", least("  max-staleness: 5000ms", "  reclaim: deadline", `  reclaim-margin: "1000000us"`), leastPolicy(func(p *tokenleasev1.Policy) {
+			deadline(p, 5e9, 1e9)
+		})},
+		{"staleness with proof", least("  max-staleness: 1h"), leastPolicy(func(p *tokenleasev1.Policy) { p.MaxStalenessNs = 3600e9 })},
+		{"staleness of slots", ruled("concurrency: {slots: 3}", "  max-staleness: 1m", "  reclaim: proof"), leastPolicy(func(p *tokenleasev1.Policy) {
+			p.Rule, p.MaxStalenessNs = &tokenleasev1.Policy_Concurrency{Concurrency: &tokenleasev1.Concurrency{Slots: 3}}, 60e9
 		})},
 		{"local", least("  on-unavailable: local", "  local: {capacity: 1, for: 1ns}"), leastPolicy(func(p *tokenleasev1.Policy) {
 			p.OnUnavailable, p.Local = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL, &tokenleasev1.LocalAllowance{CapacityTokens: 1, ForNs: 1}
@@ -274,6 +295,41 @@ func TestRefills(t *testing.T) {
 			requireFaults(t, local, "p.yaml:9: policies[0].local.refill: "+strings.Replace(v.problem, "0 for a fixed quota", "0 for none", 1))
 		})
 	}
+}
+
+// TestStaleness: what is not a length of time is refused wherever one of the two
+// stands, and so is one that is too short to mean something.
+func TestStaleness(t *testing.T) {
+	for _, v := range []struct{ value, staleness, margin string }{
+		{"", `is empty: want a length of time such as 90s`, ""},
+		{"# nothing", `is empty: want a length of time such as 90s`, ""},
+		{"null", `"null" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`, ""},
+		{"30", `"30" has no unit: want 30s, 30m, 30h or 30d`, ""},
+		{"0", `"0" has no unit: want 0s, 0m, 0h or 0d`, ""},
+		{"010s", `"010" begins with a 0, which may be read as octal: want 10`, ""},
+		{"1.5m", `"1.5m" is not understood: want 90s`, ""},
+		{"1m30s", `"1m30s" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`, ""},
+		{"30 s", `"30 s" is not understood: want 30s`, ""},
+		{"30sec", `"30sec" is not understood: want 30s`, ""},
+		{"-30s", `"-30s" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`, ""},
+		{"never", `"never" is not understood: want a whole number and one of ns, us, ms, s, m, h, d, such as 90s`, ""},
+		{"[30s]", `is a list: want a length of time such as 90s`, ""},
+		{"{s: 30}", `is a group of fields: want a length of time such as 90s`, ""},
+		{"367d", `"367d" is too long: want at most 366d`, ""},
+		{"99999999999999999999s", `"99999999999999999999" is too large: want at most 9223372036854775807`, ""},
+		{"0s", `"0s" is too short: want at least 5s`, `"0s" has no length: want 1s or more`},
+		{"0ms", `"0ms" is too short: want at least 5s`, `"0ms" is too short: want at least 1s`},
+		{"999ms", `"999ms" is too short: want at least 5s`, `"999ms" is too short: want at least 1s`},
+	} {
+		if v.margin == "" {
+			v.margin = v.staleness
+		}
+		t.Run(v.value, func(t *testing.T) {
+			requireFaults(t, least("  reclaim: deadline", "  reclaim-margin: 1s", "  max-staleness: "+v.value), "p.yaml:7: policies[0].max-staleness: "+v.staleness)
+			requireFaults(t, least("  reclaim: deadline", "  max-staleness: 5s", "  reclaim-margin: "+v.value), "p.yaml:7: policies[0].reclaim-margin: "+v.margin)
+		})
+	}
+	requireFaults(t, least("  max-staleness: 4999999999ns"), `p.yaml:5: policies[0].max-staleness: "4999999999ns" is too short: want at least 5s`)
 }
 
 // requireFaults parses a file and compares all that is wrong with it.

@@ -60,7 +60,17 @@ func (r reader) conductFields(out *tokenleasev1.Policy) []strictyaml.Field {
 		{Name: "disabled-because", Read: func(v *strictyaml.Node, at string) {
 			out.DisabledBecause = r.Text(v, at, tokenleasev1.MaxBecauseBytes)
 		}},
-		{Name: "reclaim", Read: func(v *strictyaml.Node, at string) { r.soon(v, at, "proof", "deadline") }},
+		{Name: "max-staleness", Read: func(v *strictyaml.Node, at string) {
+			out.MaxStalenessNs = int64(r.Duration(v, at, tokenleasev1.MinStaleness, tokenleasev1.MaxStaleness))
+		}},
+		{Name: "reclaim", Read: func(v *strictyaml.Node, at string) {
+			if r.Choice(v, at, "proof", "deadline") == "deadline" {
+				out.Reclaim = tokenleasev1.Reclaim_RECLAIM_DEADLINE
+			}
+		}},
+		{Name: "reclaim-margin", Read: func(v *strictyaml.Node, at string) {
+			out.ReclaimMarginNs = int64(r.Duration(v, at, tokenleasev1.MinReclaimMargin, tokenleasev1.MaxReclaimMargin))
+		}},
 		{Name: "on-unavailable", Read: func(v *strictyaml.Node, at string) {
 			if r.Choice(v, at, "reject", "local") == "local" {
 				out.OnUnavailable = tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
@@ -90,6 +100,7 @@ func (r reader) together(out *tokenleasev1.Policy, node *strictyaml.Node, path s
 	if out.GetDisabledBecause() != "" && !out.GetDisabled() {
 		fault("disabled-because", "the operation is not disabled: want disabled: true, or remove it")
 	}
+	reclaim(out, fault)
 	local := out.GetOnUnavailable() == tokenleasev1.Unavailability_UNAVAILABILITY_LOCAL
 	if local && out.GetLocal() == nil {
 		fault("on-unavailable", "local needs its numbers: want the field local, such as local: {capacity: 5, refill: 1 per 1s, for: 10m}")
@@ -101,6 +112,22 @@ func (r reader) together(out *tokenleasev1.Policy, node *strictyaml.Node, path s
 	}
 	if err := out.Validate(); err != nil {
 		r.Faultf(node.Line, path, "%v", err) // a rule that is not checked here
+	}
+}
+
+// reclaim records what is missing of how lost credit is reclaimed, or too much.
+func reclaim(out *tokenleasev1.Policy, fault func(field, format string, args ...any)) {
+	switch deadline := out.GetReclaim() == tokenleasev1.Reclaim_RECLAIM_DEADLINE; {
+	case !deadline && out.GetReclaimMarginNs() != 0:
+		fault("reclaim-margin", "is out of use: want reclaim: deadline, or remove it")
+	case deadline && out.GetConcurrency() != nil:
+		fault("reclaim", "no deadline ends the work that holds a slot: want proof")
+	case deadline && out.GetPostpaid():
+		fault("reclaim", "with a deadline what a silent limiter owes is lost: want proof, or no postpaid")
+	case deadline && out.GetMaxStalenessNs() == 0:
+		fault("reclaim", "deadline needs to know when limiters stop: want the field max-staleness, such as max-staleness: 30s")
+	case deadline && out.GetReclaimMarginNs() == 0:
+		fault("reclaim", "deadline needs a margin for slow clocks and pauses: want the field reclaim-margin, such as reclaim-margin: 15s")
 	}
 }
 
@@ -137,13 +164,4 @@ func (r reader) hold(node *strictyaml.Node, path string) int64 {
 		return 0
 	}
 	return int64(hold)
-}
-
-// soon reads a word of which only one is available, another only later.
-func (r reader) soon(node *strictyaml.Node, path, now, later string) {
-	if node.Value == later {
-		r.Faultf(node.Line, path, "%s is not available yet: want %s", later, now)
-		return
-	}
-	r.Choice(node, path, now)
 }

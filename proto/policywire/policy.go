@@ -22,9 +22,13 @@ func To(p lease.Policy) *pb.Policy {
 		Operation: p.Operation, Version: p.Rule.Version,
 		DefaultCostTokens: p.DefaultCost, MaxCostTokens: p.MaxCost, AllowZeroCost: p.AllowZeroCost,
 		MaxSharePercent: p.Rule.MaxSharePercent, Reclaim: pb.Reclaim_RECLAIM_PROOF,
+		MaxStalenessNs: int64(p.MaxStaleness), ReclaimMarginNs: int64(p.ReclaimMargin),
 		OnUnavailable: pb.Unavailability_UNAVAILABILITY_REJECT, UpdatedUnixMs: p.UpdatedUnixMs,
 		HoldNs: int64(p.Hold), Postpaid: p.Postpaid, Shadow: p.Shadow,
 		Disabled: p.Disabled, DisabledBecause: p.DisabledBecause,
+	}
+	if p.ReclaimMargin != 0 {
+		out.Reclaim = pb.Reclaim_RECLAIM_DEADLINE
 	}
 	if a := p.Local; a != (lease.Allowance{}) {
 		out.OnUnavailable = pb.Unavailability_UNAVAILABILITY_LOCAL
@@ -66,6 +70,7 @@ func From(p *pb.Policy) lease.Policy {
 		Hold: time.Duration(p.GetHoldNs()), Postpaid: p.GetPostpaid(), Shadow: p.GetShadow(),
 		Disabled: p.GetDisabled(), DisabledBecause: p.GetDisabledBecause(), UpdatedUnixMs: p.GetUpdatedUnixMs(),
 	}
+	out.MaxStaleness, out.ReclaimMargin = time.Duration(p.GetMaxStalenessNs()), time.Duration(p.GetReclaimMarginNs())
 	if out.Hold == lease.DefaultHold {
 		out.Hold = 0
 	}

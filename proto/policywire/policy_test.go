@@ -27,6 +27,10 @@ func TestLimitsAgree(t *testing.T) {
 		{"longest hold", int64(lease.MaxHold), int64(pb.MaxHold)},
 		{"usual hold", int64(lease.DefaultHold), int64(pb.DefaultHold)},
 		{"local allowance", int64(lease.MaxHold), int64(pb.MaxLocalFor)},
+		{"shortest staleness", int64(lease.MinStaleness), int64(pb.MinStaleness)},
+		{"longest staleness", int64(lease.MaxHold), int64(pb.MaxStaleness)},
+		{"shortest margin", int64(lease.MinReclaimMargin), int64(pb.MinReclaimMargin)},
+		{"longest margin", int64(lease.MaxHold), int64(pb.MaxReclaimMargin)},
 	} {
 		if pair.core != pair.wire {
 			t.Errorf("%s: the core has %d, the message %d", pair.name, pair.core, pair.wire)
@@ -45,11 +49,14 @@ func TestEveryKind(t *testing.T) {
 				Operation: "report.create", DefaultCost: 5, MaxCost: 40, UpdatedUnixMs: 9, Postpaid: true, Hold: 90 * time.Second,
 				Rule:  lease.Rule{Kind: lease.TokenBucket, Version: 3, Capacity: 40, Refill: lease.Rate{Tokens: 20, Interval: time.Second}, MaxSharePercent: 60},
 				Local: lease.Allowance{Capacity: 5, Refill: lease.Rate{Tokens: 1, Interval: time.Minute}, For: time.Hour},
+
+				MaxStaleness: 30 * time.Second, ReclaimMargin: 15 * time.Second,
 			},
 			&pb.Policy{
 				Operation: "report.create", Version: 3, DefaultCostTokens: 5, MaxCostTokens: 40, UpdatedUnixMs: 9, Postpaid: true, HoldNs: 90e9,
 				Rule:            &pb.Policy_TokenBucket{TokenBucket: &pb.TokenBucket{CapacityTokens: 40, RefillTokens: 20, RefillIntervalNs: 1e9}},
-				MaxSharePercent: 60, Reclaim: pb.Reclaim_RECLAIM_PROOF, OnUnavailable: pb.Unavailability_UNAVAILABILITY_LOCAL,
+				MaxSharePercent: 60, OnUnavailable: pb.Unavailability_UNAVAILABILITY_LOCAL,
+				Reclaim: pb.Reclaim_RECLAIM_DEADLINE, MaxStalenessNs: 30e9, ReclaimMarginNs: 15e9,
 				Local: &pb.LocalAllowance{CapacityTokens: 5, RefillTokens: 1, RefillIntervalNs: 60e9, ForNs: 3600e9},
 			},
 		},
@@ -67,12 +74,14 @@ func TestEveryKind(t *testing.T) {
 		{
 			lease.Policy{
 				Operation: "login", DefaultCost: 1,
-				Rule: lease.Rule{Kind: lease.RollingWindow, Capacity: 3, Window: time.Minute, MaxSharePercent: 100},
+				Rule:         lease.Rule{Kind: lease.RollingWindow, Capacity: 3, Window: time.Minute, MaxSharePercent: 100},
+				MaxStaleness: time.Hour,
 			},
 			&pb.Policy{
 				Operation: "login", DefaultCostTokens: 1,
 				Rule:            &pb.Policy_RollingWindow{RollingWindow: &pb.RollingWindow{LimitTokens: 3, WindowNs: 60e9}},
 				MaxSharePercent: 100, Reclaim: pb.Reclaim_RECLAIM_PROOF, OnUnavailable: pb.Unavailability_UNAVAILABILITY_REJECT,
+				MaxStalenessNs: 3600e9,
 			},
 		},
 		{
@@ -128,7 +137,9 @@ func normal(p *pb.Policy) *pb.Policy {
 	if p.MaxSharePercent == 0 {
 		p.MaxSharePercent = 100
 	}
-	p.Reclaim = pb.Reclaim_RECLAIM_PROOF
+	if p.Reclaim == 0 {
+		p.Reclaim = pb.Reclaim_RECLAIM_PROOF
+	}
 	if p.OnUnavailable == 0 {
 		p.OnUnavailable = pb.Unavailability_UNAVAILABILITY_REJECT
 	}
@@ -179,12 +190,14 @@ func TestMessagesAndCoreAgree(t *testing.T) {
 }
 
 // unsaid says whether a message has what From leaves out: an allowance that is out
-// of use or all zero, the interval of no refill, or a choice that it does not know.
+// of use or all zero, the interval of no refill, or a choice that it does not know, or
+// one that contradicts the margin that goes with it.
 func unsaid(p *pb.Policy) bool {
 	never := func(tokens, interval int64) bool { return tokens == 0 && interval > int64(lease.MaxInterval) }
 	local := p.GetOnUnavailable() == pb.Unavailability_UNAVAILABILITY_LOCAL
 	none := local && policywire.From(p).Local == lease.Allowance{}
-	return (p.GetLocal() != nil) != local || none || p.GetOnUnavailable() > 2 || p.GetRule() == nil ||
+	deadline := p.GetReclaim() == pb.Reclaim_RECLAIM_DEADLINE
+	return (p.GetLocal() != nil) != local || none || deadline != (p.GetReclaimMarginNs() != 0) || p.GetReclaim() > 2 || p.GetOnUnavailable() > 2 || p.GetRule() == nil ||
 		never(p.GetTokenBucket().GetRefillTokens(), p.GetTokenBucket().GetRefillIntervalNs()) ||
 		never(p.GetLocal().GetRefillTokens(), p.GetLocal().GetRefillIntervalNs())
 }
@@ -220,7 +233,7 @@ func drawMessage(rt *rapid.T) *pb.Policy {
 		Operation: "o", Version: rapid.Int64Range(0, 9).Draw(rt, "version"), UpdatedUnixMs: rapid.Int64Range(0, 9).Draw(rt, "updated"),
 		DefaultCostTokens: rapid.Int64Range(0, 9).Draw(rt, "cost"), AllowZeroCost: flag("zero"),
 		MaxSharePercent: rapid.SampledFrom([]int32{0, 0, 1, 50, 100, 100, 101}).Draw(rt, "share"),
-		Reclaim:         pb.Reclaim(rapid.Int32Range(0, 1).Draw(rt, "reclaim")),
+		Reclaim:         pb.Reclaim(rapid.SampledFrom([]int32{0, 1, 1, 2, 2, 3}).Draw(rt, "reclaim")),
 		OnUnavailable:   pb.Unavailability(rapid.SampledFrom([]int32{0, 1, 1, 2, 2, 3}).Draw(rt, "unavailable")),
 		Postpaid:        flag("postpaid"), Shadow: flag("shadow"), Disabled: flag("disabled"),
 	}
@@ -232,6 +245,7 @@ func drawMessage(rt *rapid.T) *pb.Policy {
 			return edges(rt, "hold", int64(lease.MinHold), int64(lease.MaxHold))
 		})).Draw(rt, "hold")
 	}
+	drawStaleness(rt, p)
 	if p.Disabled && flag("because") {
 		p.DisabledBecause = "abuse"
 	}
@@ -244,6 +258,18 @@ func drawMessage(rt *rapid.T) *pb.Policy {
 	}
 	drawRule(rt, p)
 	return p
+}
+
+// drawStaleness draws for how long credit is spent without news, and what is waited
+// beyond that.
+func drawStaleness(rt *rapid.T, p *pb.Policy) {
+	deadline := p.Reclaim == pb.Reclaim_RECLAIM_DEADLINE
+	if deadline && rapid.IntRange(0, 9).Draw(rt, "no bound") > 0 || !deadline && rapid.Bool().Draw(rt, "bound") {
+		p.MaxStalenessNs = edges(rt, "staleness", int64(lease.MinStaleness), int64(lease.MaxHold))
+	}
+	if deadline && rapid.IntRange(0, 9).Draw(rt, "no margin") > 0 || rapid.IntRange(0, 9).Draw(rt, "stray margin") == 0 {
+		p.ReclaimMarginNs = edges(rt, "margin", int64(lease.MinReclaimMargin), int64(lease.MaxHold))
+	}
 }
 
 func drawRule(rt *rapid.T, p *pb.Policy) {
@@ -263,8 +289,9 @@ func drawRule(rt *rapid.T, p *pb.Policy) {
 		}}
 	case 6, 7:
 		p.Rule = &pb.Policy_Concurrency{Concurrency: &pb.Concurrency{Slots: capacity}}
-		if rapid.IntRange(0, 3).Draw(rt, "as slots") > 0 { // which have neither
+		if rapid.IntRange(0, 3).Draw(rt, "as slots") > 0 { // which have none of these
 			p.Postpaid, p.Local, p.OnUnavailable = false, nil, pb.Unavailability_UNAVAILABILITY_REJECT
+			p.Reclaim, p.ReclaimMarginNs = pb.Reclaim_RECLAIM_PROOF, 0
 		}
 	}
 }

@@ -90,7 +90,7 @@ func scaled(text, digits, before string, u unit, least, most time.Duration) (tim
 	}
 	count, _ := strconv.ParseInt(digits, 10, 64) // numberProblem has seen to that
 	switch {
-	case count == 0 && least > 0:
+	case count == 0 && least > 0 && least <= u.length:
 		return 0, fmt.Sprintf("%s%s has no length: want 1%s or more", before, Quote(text), u.name)
 	case count > int64(most/u.length):
 		return 0, fmt.Sprintf("%s%s is too long: want at most %s", before, Quote(text), FormatDuration(most))

@@ -165,7 +165,13 @@ type ListBudgetsResponse struct {
 	// next_page_token is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which records cannot be read, and why: the first 5 of those that this
+	// page met. A budget without a usable record is not listed. Where it is a grant's,
+	// regions and orphaned_tokens are too low by it; reserved_tokens is not.
+	Unusable []string `protobuf:"bytes,4,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,5,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +223,20 @@ func (x *ListBudgetsResponse) GetNextPageToken() string {
 func (x *ListBudgetsResponse) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *ListBudgetsResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ListBudgetsResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
 	}
 	return 0
 }
@@ -273,7 +293,12 @@ type ShowBudgetResponse struct {
 	// budget with its grants.
 	Budget *Budget `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which records of its grants, their holders and its policy cannot be
+	// read, and why: the first 5. What such a grant has out is in reserved_tokens alone.
+	Unusable []string `protobuf:"bytes,3,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,4,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -318,6 +343,20 @@ func (x *ShowBudgetResponse) GetBudget() *Budget {
 func (x *ShowBudgetResponse) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *ShowBudgetResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ShowBudgetResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
 	}
 	return 0
 }
@@ -449,7 +488,14 @@ type ListGrantsResponse struct {
 	// next_page_token is empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which records cannot be read, and why: the first 5 of those that this
+	// page met. Such a grant is not listed, nor, in a list by account, are those of such a
+	// budget. A grant whose holder's registration or fence is one may be told to be live
+	// although it is orphaned.
+	Unusable []string `protobuf:"bytes,4,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,5,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +547,20 @@ func (x *ListGrantsResponse) GetNextPageToken() string {
 func (x *ListGrantsResponse) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *ListGrantsResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ListGrantsResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
 	}
 	return 0
 }
@@ -666,6 +726,13 @@ type ListHoldersResponse struct {
 	ListeningSinceUnixMs int64 `protobuf:"varint,4,opt,name=listening_since_unix_ms,json=listeningSinceUnixMs,proto3" json:"listening_since_unix_ms,omitempty"`
 	// shards_missing have no owner that answered: what they heard is not told.
 	ShardsMissing []uint32 `protobuf:"varint,5,rep,packed,name=shards_missing,json=shardsMissing,proto3" json:"shards_missing,omitempty"`
+	// unusable says which records cannot be read, and why: the first 5. The figures of
+	// holders are too low by what is out under such a grant. A holder whose registration
+	// is one has epoch 0, and what it has out may be told to be live although it is
+	// orphaned.
+	Unusable []string `protobuf:"bytes,6,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,7,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -735,6 +802,20 @@ func (x *ListHoldersResponse) GetShardsMissing() []uint32 {
 	return nil
 }
 
+func (x *ListHoldersResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ListHoldersResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
+	}
+	return 0
+}
+
 // ShowHolderRequest names a holder.
 type ShowHolderRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -789,7 +870,12 @@ type ShowHolderResponse struct {
 	// grants of the holder that are unresolved.
 	Grants []*Grant `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which records cannot be read, and why: the first 5, as in
+	// ListHoldersResponse. Such a grant is not among the others, and not in the figures.
+	Unusable []string `protobuf:"bytes,4,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,5,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,6 +927,20 @@ func (x *ShowHolderResponse) GetGrants() []*Grant {
 func (x *ShowHolderResponse) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *ShowHolderResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ShowHolderResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
 	}
 	return 0
 }
@@ -1734,7 +1834,9 @@ type ListAccountsRequest struct {
 	// page_size is at most 1,000; 0 reads as 100.
 	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token of the page before.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// account_prefix selects accounts whose name begins so, empty for all.
+	AccountPrefix string `protobuf:"bytes,5,opt,name=account_prefix,json=accountPrefix,proto3" json:"account_prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1793,6 +1895,13 @@ func (x *ListAccountsRequest) GetPageSize() uint32 {
 func (x *ListAccountsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAccountsRequest) GetAccountPrefix() string {
+	if x != nil {
+		return x.AccountPrefix
 	}
 	return ""
 }
@@ -1914,8 +2023,8 @@ type ShowPolicyStatusResponse struct {
 	Version int64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// version_in_force is the newest.
 	VersionInForce int64 `protobuf:"varint,2,opt,name=version_in_force,json=versionInForce,proto3" json:"version_in_force,omitempty"`
-	// installed says that every shard has the version, and every limiter that has
-	// something out. Of a budget whose policy is of a later version than was asked for,
+	// installed says that every shard has the version, and that no limiter has something
+	// out under an older one; a limiter with nothing out may not have heard of it. Of a budget whose policy is of a later version than was asked for,
 	// the version that was asked for is enough.
 	Installed bool `protobuf:"varint,3,opt,name=installed,proto3" json:"installed,omitempty"`
 	// settled says that no budget has more out than its capacity.
@@ -1929,7 +2038,13 @@ type ShowPolicyStatusResponse struct {
 	// budgets_above_count is how many there are.
 	BudgetsAboveCount int64 `protobuf:"varint,8,opt,name=budgets_above_count,json=budgetsAboveCount,proto3" json:"budgets_above_count,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which records cannot be read, and why: the first 5. While there are
+	// any, the version is told neither to be installed nor to be settled: what they are
+	// about may be behind, or have more out.
+	Unusable []string `protobuf:"bytes,10,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,11,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2027,12 +2142,26 @@ func (x *ShowPolicyStatusResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ShowPolicyStatusResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ShowPolicyStatusResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
+	}
+	return 0
+}
+
 // HolderLag is a limiter that has not installed a policy version.
 type HolderLag struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// holder that this is about.
 	Holder *Holder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
-	// policy_version that it has installed for everything it holds.
+	// policy_version is the newest such that it has no credit under an older one.
 	PolicyVersion int64 `protobuf:"varint,2,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	// grants under an older version.
 	Grants int64 `protobuf:"varint,3,opt,name=grants,proto3" json:"grants,omitempty"`
@@ -2119,7 +2248,9 @@ type BudgetAbove struct {
 	// reserved_tokens that are out.
 	ReservedTokens int64 `protobuf:"varint,3,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
 	// holders that have it, with what each has out.
-	Holders       []*Holding `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
+	Holders []*Holding `protobuf:"bytes,4,rep,name=holders,proto3" json:"holders,omitempty"`
+	// reclaim of the policy that rules it.
+	Reclaim       Reclaim `protobuf:"varint,5,opt,name=reclaim,proto3,enum=tokenlease.v1.Reclaim" json:"reclaim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2180,6 +2311,13 @@ func (x *BudgetAbove) GetHolders() []*Holding {
 		return x.Holders
 	}
 	return nil
+}
+
+func (x *BudgetAbove) GetReclaim() Reclaim {
+	if x != nil {
+		return x.Reclaim
+	}
+	return Reclaim_RECLAIM_UNSPECIFIED
 }
 
 // Holding is what one holder has out of a budget.
@@ -2388,7 +2526,10 @@ type PolicyVersion struct {
 	// unix_ms is when.
 	UnixMs int64 `protobuf:"varint,5,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
 	// changes that it made.
-	Changes       []*PolicyChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*PolicyChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	// to_version is the version that a rollback went back to; 0: not a rollback, or not
+	// recorded.
+	ToVersion     int64 `protobuf:"varint,7,opt,name=to_version,json=toVersion,proto3" json:"to_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2463,6 +2604,13 @@ func (x *PolicyVersion) GetChanges() []*PolicyChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *PolicyVersion) GetToVersion() int64 {
+	if x != nil {
+		return x.ToVersion
+	}
+	return 0
 }
 
 // RollbackPoliciesRequest names an earlier version.
@@ -3591,7 +3739,7 @@ type RetireHolderResponse struct {
 	// grants_count is how many there are.
 	GrantsCount int64 `protobuf:"varint,4,opt,name=grants_count,json=grantsCount,proto3" json:"grants_count,omitempty"`
 	// counted_as_spent_tokens is what was outstanding under rules of tokens: it comes
-	// back through refill, or as its window ends.
+	// back through refill, or as its window ends, and to a fixed quota never.
 	CountedAsSpentTokens int64 `protobuf:"varint,5,opt,name=counted_as_spent_tokens,json=countedAsSpentTokens,proto3" json:"counted_as_spent_tokens,omitempty"`
 	// freed_slots were outstanding under rules of slots: they are free at once.
 	FreedSlots int64 `protobuf:"varint,6,opt,name=freed_slots,json=freedSlots,proto3" json:"freed_slots,omitempty"`
@@ -3855,7 +4003,7 @@ type GrantEvent struct {
 	// ledger_ns is the same by ledger time; 0: not known.
 	LedgerNs int64 `protobuf:"varint,2,opt,name=ledger_ns,json=ledgerNs,proto3" json:"ledger_ns,omitempty"`
 	// what happened, in a word: opened, topped-up, reported, returned, recalled,
-	// policy, closed, accounted, orphaned, resolved.
+	// policy, held, closed, accounted, orphaned, resolved, lapsed.
 	What string `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`
 	// issued_tokens, spent_tokens and returned_tokens after it.
 	IssuedTokens int64 `protobuf:"varint,4,opt,name=issued_tokens,json=issuedTokens,proto3" json:"issued_tokens,omitempty"`
@@ -4085,8 +4233,10 @@ type BudgetActivity struct {
 	WantedTokens int64 `protobuf:"varint,6,opt,name=wanted_tokens,json=wantedTokens,proto3" json:"wanted_tokens,omitempty"`
 	// waiting_holders have checks that wait for credit.
 	WaitingHolders int64 `protobuf:"varint,7,opt,name=waiting_holders,json=waitingHolders,proto3" json:"waiting_holders,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// reclaim of the policy that rules it.
+	Reclaim       Reclaim `protobuf:"varint,8,opt,name=reclaim,proto3,enum=tokenlease.v1.Reclaim" json:"reclaim,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BudgetActivity) Reset() {
@@ -4168,6 +4318,13 @@ func (x *BudgetActivity) GetWaitingHolders() int64 {
 	return 0
 }
 
+func (x *BudgetActivity) GetReclaim() Reclaim {
+	if x != nil {
+		return x.Reclaim
+	}
+	return Reclaim_RECLAIM_UNSPECIFIED
+}
+
 // ListShardsRequest has no fields yet.
 type ListShardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4211,7 +4368,12 @@ type ListShardsResponse struct {
 	// shards in order.
 	Shards []*ShardStatus `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"`
 	// revision of the store that was read.
-	Revision      int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// unusable says which owners' and heads' records cannot be read, and why: the first 5.
+	// What such a record would tell of its shard is left empty.
+	Unusable []string `protobuf:"bytes,3,rep,name=unusable,proto3" json:"unusable,omitempty"`
+	// unusable_count is how many such faults there are.
+	UnusableCount int64 `protobuf:"varint,4,opt,name=unusable_count,json=unusableCount,proto3" json:"unusable_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4260,6 +4422,20 @@ func (x *ListShardsResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ListShardsResponse) GetUnusable() []string {
+	if x != nil {
+		return x.Unusable
+	}
+	return nil
+}
+
+func (x *ListShardsResponse) GetUnusableCount() int64 {
+	if x != nil {
+		return x.UnusableCount
+	}
+	return 0
+}
+
 // ShardStatus is who owns a shard, and where it stands.
 type ShardStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4279,9 +4455,12 @@ type ShardStatus struct {
 	PolicyVersion int64 `protobuf:"varint,7,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	// moved_to is the broker that an operator has given it to; empty: it belongs to
 	// whichever broker the cluster chooses.
-	MovedTo       string `protobuf:"bytes,8,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MovedTo string `protobuf:"bytes,8,opt,name=moved_to,json=movedTo,proto3" json:"moved_to,omitempty"`
+	// owned_since_unix_ms is when the owner took it, by the owner's wall clock; 0: not
+	// told, or there is none.
+	OwnedSinceUnixMs int64 `protobuf:"varint,9,opt,name=owned_since_unix_ms,json=ownedSinceUnixMs,proto3" json:"owned_since_unix_ms,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ShardStatus) Reset() {
@@ -4368,6 +4547,13 @@ func (x *ShardStatus) GetMovedTo() string {
 		return x.MovedTo
 	}
 	return ""
+}
+
+func (x *ShardStatus) GetOwnedSinceUnixMs() int64 {
+	if x != nil {
+		return x.OwnedSinceUnixMs
+	}
+	return 0
 }
 
 // MoveShardRequest names a shard and a broker.
@@ -5356,16 +5542,20 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06search\x18\x05 \x01(\tR\x06search\"\x8a\x01\n" +
+	"\x06search\x18\x05 \x01(\tR\x06search\"\xcd\x01\n" +
 	"\x13ListBudgetsResponse\x12/\n" +
 	"\abudgets\x18\x01 \x03(\v2\x15.tokenlease.v1.BudgetR\abudgets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"?\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\x04 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\x05 \x01(\x03R\runusableCount\"?\n" +
 	"\x11ShowBudgetRequest\x12*\n" +
-	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\"_\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\"\xa2\x01\n" +
 	"\x12ShowBudgetResponse\x12-\n" +
 	"\x06budget\x18\x01 \x01(\v2\x15.tokenlease.v1.BudgetR\x06budget\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xb2\x02\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\x03 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\x04 \x01(\x03R\runusableCount\"\xb2\x02\n" +
 	"\x11ListGrantsRequest\x12\x16\n" +
 	"\x06region\x18\x01 \x01(\tR\x06region\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -5377,30 +5567,36 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"page_token\x18\a \x01(\tR\tpageToken\x12\x1c\n" +
 	"\n" +
 	"min_age_ms\x18\b \x01(\x03R\bminAgeMs\x12&\n" +
-	"\x0fgrant_id_prefix\x18\t \x01(\tR\rgrantIdPrefix\"\x86\x01\n" +
+	"\x0fgrant_id_prefix\x18\t \x01(\tR\rgrantIdPrefix\"\xc9\x01\n" +
 	"\x12ListGrantsResponse\x12,\n" +
 	"\x06grants\x18\x01 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"-\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\x04 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\x05 \x01(\x03R\runusableCount\"-\n" +
 	"\x10ShowGrantRequest\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\"[\n" +
 	"\x11ShowGrantResponse\x12*\n" +
 	"\x05grant\x18\x01 \x01(\v2\x14.tokenlease.v1.GrantR\x05grant\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\",\n" +
 	"\x12ListHoldersRequest\x12\x16\n" +
-	"\x06region\x18\x01 \x01(\tR\x06region\"\xdf\x01\n" +
+	"\x06region\x18\x01 \x01(\tR\x06region\"\xa2\x02\n" +
 	"\x13ListHoldersResponse\x125\n" +
 	"\aholders\x18\x01 \x03(\v2\x1b.tokenlease.v1.HolderStatusR\aholders\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x17\n" +
 	"\aunix_ms\x18\x03 \x01(\x03R\x06unixMs\x125\n" +
 	"\x17listening_since_unix_ms\x18\x04 \x01(\x03R\x14listeningSinceUnixMs\x12%\n" +
-	"\x0eshards_missing\x18\x05 \x03(\rR\rshardsMissing\"B\n" +
+	"\x0eshards_missing\x18\x05 \x03(\rR\rshardsMissing\x12\x1a\n" +
+	"\bunusable\x18\x06 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\a \x01(\x03R\runusableCount\"B\n" +
 	"\x11ShowHolderRequest\x12-\n" +
-	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\"\x93\x01\n" +
+	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\"\xd6\x01\n" +
 	"\x12ShowHolderResponse\x123\n" +
 	"\x06status\x18\x01 \x01(\v2\x1b.tokenlease.v1.HolderStatusR\x06status\x12,\n" +
 	"\x06grants\x18\x02 \x03(\v2\x14.tokenlease.v1.GrantR\x06grants\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"\xa4\x01\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\x04 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\x05 \x01(\x03R\runusableCount\"\xa4\x01\n" +
 	"\x13ResolveGrantRequest\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12\x1f\n" +
 	"\vattested_by\x18\x02 \x01(\tR\n" +
@@ -5471,19 +5667,20 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\vdisabled_by\x18\x03 \x01(\tR\n" +
 	"disabledBy\x12\"\n" +
 	"\rsince_unix_ms\x18\x04 \x01(\x03R\vsinceUnixMs\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\x03R\aversion\"\x7f\n" +
+	"\aversion\x18\x05 \x01(\x03R\aversion\"\xa6\x01\n" +
 	"\x13ListAccountsRequest\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x12\n" +
 	"\x04plan\x18\x02 \x01(\tR\x04plan\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"\x96\x01\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12%\n" +
+	"\x0eaccount_prefix\x18\x05 \x01(\tR\raccountPrefix\"\x96\x01\n" +
 	"\x14ListAccountsResponse\x12:\n" +
 	"\baccounts\x18\x01 \x03(\v2\x1e.tokenlease.v1.AccountPoliciesR\baccounts\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\"3\n" +
 	"\x17ShowPolicyStatusRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x03R\aversion\"\x89\x03\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\"\xcc\x03\n" +
 	"\x18ShowPolicyStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12(\n" +
 	"\x10version_in_force\x18\x02 \x01(\x03R\x0eversionInForce\x12\x1c\n" +
@@ -5493,18 +5690,22 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x0eholders_behind\x18\x06 \x03(\v2\x18.tokenlease.v1.HolderLagR\rholdersBehind\x12?\n" +
 	"\rbudgets_above\x18\a \x03(\v2\x1a.tokenlease.v1.BudgetAboveR\fbudgetsAbove\x12.\n" +
 	"\x13budgets_above_count\x18\b \x01(\x03R\x11budgetsAboveCount\x12\x1a\n" +
-	"\brevision\x18\t \x01(\x03R\brevision\"\xd5\x01\n" +
+	"\brevision\x18\t \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\n" +
+	" \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\v \x01(\x03R\runusableCount\"\xd5\x01\n" +
 	"\tHolderLag\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12%\n" +
 	"\x0epolicy_version\x18\x02 \x01(\x03R\rpolicyVersion\x12\x16\n" +
 	"\x06grants\x18\x03 \x01(\x03R\x06grants\x12-\n" +
 	"\x12outstanding_tokens\x18\x04 \x01(\x03R\x11outstandingTokens\x12+\n" +
-	"\x12last_heard_unix_ms\x18\x05 \x01(\x03R\x0flastHeardUnixMs\"\xbd\x01\n" +
+	"\x12last_heard_unix_ms\x18\x05 \x01(\x03R\x0flastHeardUnixMs\"\xef\x01\n" +
 	"\vBudgetAbove\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12'\n" +
 	"\x0fcapacity_tokens\x18\x02 \x01(\x03R\x0ecapacityTokens\x12'\n" +
 	"\x0freserved_tokens\x18\x03 \x01(\x03R\x0ereservedTokens\x120\n" +
-	"\aholders\x18\x04 \x03(\v2\x16.tokenlease.v1.HoldingR\aholders\"\x90\x01\n" +
+	"\aholders\x18\x04 \x03(\v2\x16.tokenlease.v1.HoldingR\aholders\x120\n" +
+	"\areclaim\x18\x05 \x01(\x0e2\x16.tokenlease.v1.ReclaimR\areclaim\"\x90\x01\n" +
 	"\aHolding\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12-\n" +
 	"\x12outstanding_tokens\x18\x02 \x01(\x03R\x11outstandingTokens\x12'\n" +
@@ -5517,14 +5718,16 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\bversions\x18\x01 \x03(\v2\x1c.tokenlease.v1.PolicyVersionR\bversions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\x03R\brevision\"\xbb\x01\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\"\xda\x01\n" +
 	"\rPolicyVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x18\n" +
 	"\abecause\x18\x04 \x01(\tR\abecause\x12\x17\n" +
 	"\aunix_ms\x18\x05 \x01(\x03R\x06unixMs\x125\n" +
-	"\achanges\x18\x06 \x03(\v2\x1b.tokenlease.v1.PolicyChangeR\achanges\"\xa9\x01\n" +
+	"\achanges\x18\x06 \x03(\v2\x1b.tokenlease.v1.PolicyChangeR\achanges\x12\x1d\n" +
+	"\n" +
+	"to_version\x18\a \x01(\x03R\ttoVersion\"\xa9\x01\n" +
 	"\x17RollbackPoliciesRequest\x12\x1d\n" +
 	"\n" +
 	"to_version\x18\x01 \x01(\x03R\ttoVersion\x12\x1d\n" +
@@ -5656,7 +5859,7 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"t\n" +
 	"\x12TopBudgetsResponse\x127\n" +
 	"\abudgets\x18\x01 \x03(\v2\x1d.tokenlease.v1.BudgetActivityR\abudgets\x12%\n" +
-	"\x0eshards_missing\x18\x02 \x03(\rR\rshardsMissing\"\xbe\x02\n" +
+	"\x0eshards_missing\x18\x02 \x03(\rR\rshardsMissing\"\xf0\x02\n" +
 	"\x0eBudgetActivity\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12'\n" +
 	"\x0fcapacity_tokens\x18\x02 \x01(\x03R\x0ecapacityTokens\x12)\n" +
@@ -5664,11 +5867,14 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\x0freserved_tokens\x18\x04 \x01(\x03R\x0ereservedTokens\x125\n" +
 	"\x17spent_tokens_per_second\x18\x05 \x01(\x01R\x14spentTokensPerSecond\x12#\n" +
 	"\rwanted_tokens\x18\x06 \x01(\x03R\fwantedTokens\x12'\n" +
-	"\x0fwaiting_holders\x18\a \x01(\x03R\x0ewaitingHolders\"\x13\n" +
-	"\x11ListShardsRequest\"d\n" +
+	"\x0fwaiting_holders\x18\a \x01(\x03R\x0ewaitingHolders\x120\n" +
+	"\areclaim\x18\b \x01(\x0e2\x16.tokenlease.v1.ReclaimR\areclaim\"\x13\n" +
+	"\x11ListShardsRequest\"\xa7\x01\n" +
 	"\x12ListShardsResponse\x122\n" +
 	"\x06shards\x18\x01 \x03(\v2\x1a.tokenlease.v1.ShardStatusR\x06shards\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xfe\x01\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x1a\n" +
+	"\bunusable\x18\x03 \x03(\tR\bunusable\x12%\n" +
+	"\x0eunusable_count\x18\x04 \x01(\x03R\runusableCount\"\xad\x02\n" +
 	"\vShardStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1b\n" +
 	"\tbroker_id\x18\x02 \x01(\tR\bbrokerId\x12\x1d\n" +
@@ -5678,7 +5884,8 @@ const file_tokenlease_v1_admin_proto_rawDesc = "" +
 	"\tledger_ns\x18\x05 \x01(\x03R\bledgerNs\x12*\n" +
 	"\x11committed_unix_ms\x18\x06 \x01(\x03R\x0fcommittedUnixMs\x12%\n" +
 	"\x0epolicy_version\x18\a \x01(\x03R\rpolicyVersion\x12\x19\n" +
-	"\bmoved_to\x18\b \x01(\tR\amovedTo\"\x7f\n" +
+	"\bmoved_to\x18\b \x01(\tR\amovedTo\x12-\n" +
+	"\x13owned_since_unix_ms\x18\t \x01(\x03R\x10ownedSinceUnixMs\"\x7f\n" +
 	"\x10MoveShardRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12 \n" +
 	"\fto_broker_id\x18\x02 \x01(\tR\n" +
@@ -5893,6 +6100,7 @@ var file_tokenlease_v1_admin_proto_goTypes = []any{
 	(*HolderStatus)(nil),              // 75: tokenlease.v1.HolderStatus
 	(*Holder)(nil),                    // 76: tokenlease.v1.Holder
 	(*Policy)(nil),                    // 77: tokenlease.v1.Policy
+	(Reclaim)(0),                      // 78: tokenlease.v1.Reclaim
 }
 var file_tokenlease_v1_admin_proto_depIdxs = []int32{
 	71, // 0: tokenlease.v1.ListBudgetsResponse.budgets:type_name -> tokenlease.v1.Budget
@@ -5924,87 +6132,89 @@ var file_tokenlease_v1_admin_proto_depIdxs = []int32{
 	76, // 26: tokenlease.v1.HolderLag.holder:type_name -> tokenlease.v1.Holder
 	72, // 27: tokenlease.v1.BudgetAbove.key:type_name -> tokenlease.v1.BudgetKey
 	29, // 28: tokenlease.v1.BudgetAbove.holders:type_name -> tokenlease.v1.Holding
-	76, // 29: tokenlease.v1.Holding.holder:type_name -> tokenlease.v1.Holder
-	32, // 30: tokenlease.v1.ListPolicyHistoryResponse.versions:type_name -> tokenlease.v1.PolicyVersion
-	18, // 31: tokenlease.v1.PolicyVersion.changes:type_name -> tokenlease.v1.PolicyChange
-	18, // 32: tokenlease.v1.RollbackPoliciesResponse.changes:type_name -> tokenlease.v1.PolicyChange
-	22, // 33: tokenlease.v1.DisableOperationResponse.disabled:type_name -> tokenlease.v1.DisabledOperation
-	41, // 34: tokenlease.v1.ShowRestoreResponse.restores:type_name -> tokenlease.v1.Restore
-	41, // 35: tokenlease.v1.DeclareRestoreResponse.restore:type_name -> tokenlease.v1.Restore
-	41, // 36: tokenlease.v1.AttestRestoreResponse.restore:type_name -> tokenlease.v1.Restore
-	76, // 37: tokenlease.v1.RetireHolderRequest.holder:type_name -> tokenlease.v1.Holder
-	75, // 38: tokenlease.v1.RetireHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
-	74, // 39: tokenlease.v1.RetireHolderResponse.grants:type_name -> tokenlease.v1.Grant
-	74, // 40: tokenlease.v1.ExplainGrantResponse.grant:type_name -> tokenlease.v1.Grant
-	52, // 41: tokenlease.v1.ExplainGrantResponse.events:type_name -> tokenlease.v1.GrantEvent
-	0,  // 42: tokenlease.v1.TopBudgetsRequest.order:type_name -> tokenlease.v1.BudgetOrder
-	55, // 43: tokenlease.v1.TopBudgetsResponse.budgets:type_name -> tokenlease.v1.BudgetActivity
-	72, // 44: tokenlease.v1.BudgetActivity.key:type_name -> tokenlease.v1.BudgetKey
-	58, // 45: tokenlease.v1.ListShardsResponse.shards:type_name -> tokenlease.v1.ShardStatus
-	58, // 46: tokenlease.v1.MoveShardResponse.shard:type_name -> tokenlease.v1.ShardStatus
-	63, // 47: tokenlease.v1.ListAuditResponse.entries:type_name -> tokenlease.v1.AuditEntry
-	66, // 48: tokenlease.v1.ShowClusterResponse.brokers:type_name -> tokenlease.v1.BrokerStatus
-	67, // 49: tokenlease.v1.ShowClusterResponse.store:type_name -> tokenlease.v1.StoreStatus
-	68, // 50: tokenlease.v1.StoreStatus.members:type_name -> tokenlease.v1.StoreMember
-	1,  // 51: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
-	3,  // 52: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
-	5,  // 53: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
-	7,  // 54: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
-	9,  // 55: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
-	11, // 56: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
-	48, // 57: tokenlease.v1.Admin.RetireHolder:input_type -> tokenlease.v1.RetireHolderRequest
-	50, // 58: tokenlease.v1.Admin.ExplainGrant:input_type -> tokenlease.v1.ExplainGrantRequest
-	53, // 59: tokenlease.v1.Admin.TopBudgets:input_type -> tokenlease.v1.TopBudgetsRequest
-	56, // 60: tokenlease.v1.Admin.ListShards:input_type -> tokenlease.v1.ListShardsRequest
-	59, // 61: tokenlease.v1.Admin.MoveShard:input_type -> tokenlease.v1.MoveShardRequest
-	61, // 62: tokenlease.v1.Admin.ListAudit:input_type -> tokenlease.v1.ListAuditRequest
-	64, // 63: tokenlease.v1.Admin.ShowCluster:input_type -> tokenlease.v1.ShowClusterRequest
-	69, // 64: tokenlease.v1.Admin.WhoAmI:input_type -> tokenlease.v1.WhoAmIRequest
-	13, // 65: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
-	17, // 66: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
-	20, // 67: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
-	23, // 68: tokenlease.v1.Admin.ListAccounts:input_type -> tokenlease.v1.ListAccountsRequest
-	25, // 69: tokenlease.v1.Admin.ShowPolicyStatus:input_type -> tokenlease.v1.ShowPolicyStatusRequest
-	30, // 70: tokenlease.v1.Admin.ListPolicyHistory:input_type -> tokenlease.v1.ListPolicyHistoryRequest
-	33, // 71: tokenlease.v1.Admin.RollbackPolicies:input_type -> tokenlease.v1.RollbackPoliciesRequest
-	35, // 72: tokenlease.v1.Admin.DisableOperation:input_type -> tokenlease.v1.DisableOperationRequest
-	37, // 73: tokenlease.v1.Admin.EnableOperation:input_type -> tokenlease.v1.EnableOperationRequest
-	39, // 74: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
-	42, // 75: tokenlease.v1.Admin.ShowRestore:input_type -> tokenlease.v1.ShowRestoreRequest
-	44, // 76: tokenlease.v1.Admin.DeclareRestore:input_type -> tokenlease.v1.DeclareRestoreRequest
-	46, // 77: tokenlease.v1.Admin.AttestRestore:input_type -> tokenlease.v1.AttestRestoreRequest
-	2,  // 78: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
-	4,  // 79: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
-	6,  // 80: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
-	8,  // 81: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
-	10, // 82: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
-	12, // 83: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
-	49, // 84: tokenlease.v1.Admin.RetireHolder:output_type -> tokenlease.v1.RetireHolderResponse
-	51, // 85: tokenlease.v1.Admin.ExplainGrant:output_type -> tokenlease.v1.ExplainGrantResponse
-	54, // 86: tokenlease.v1.Admin.TopBudgets:output_type -> tokenlease.v1.TopBudgetsResponse
-	57, // 87: tokenlease.v1.Admin.ListShards:output_type -> tokenlease.v1.ListShardsResponse
-	60, // 88: tokenlease.v1.Admin.MoveShard:output_type -> tokenlease.v1.MoveShardResponse
-	62, // 89: tokenlease.v1.Admin.ListAudit:output_type -> tokenlease.v1.ListAuditResponse
-	65, // 90: tokenlease.v1.Admin.ShowCluster:output_type -> tokenlease.v1.ShowClusterResponse
-	70, // 91: tokenlease.v1.Admin.WhoAmI:output_type -> tokenlease.v1.WhoAmIResponse
-	14, // 92: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
-	19, // 93: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
-	21, // 94: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
-	24, // 95: tokenlease.v1.Admin.ListAccounts:output_type -> tokenlease.v1.ListAccountsResponse
-	26, // 96: tokenlease.v1.Admin.ShowPolicyStatus:output_type -> tokenlease.v1.ShowPolicyStatusResponse
-	31, // 97: tokenlease.v1.Admin.ListPolicyHistory:output_type -> tokenlease.v1.ListPolicyHistoryResponse
-	34, // 98: tokenlease.v1.Admin.RollbackPolicies:output_type -> tokenlease.v1.RollbackPoliciesResponse
-	36, // 99: tokenlease.v1.Admin.DisableOperation:output_type -> tokenlease.v1.DisableOperationResponse
-	38, // 100: tokenlease.v1.Admin.EnableOperation:output_type -> tokenlease.v1.EnableOperationResponse
-	40, // 101: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
-	43, // 102: tokenlease.v1.Admin.ShowRestore:output_type -> tokenlease.v1.ShowRestoreResponse
-	45, // 103: tokenlease.v1.Admin.DeclareRestore:output_type -> tokenlease.v1.DeclareRestoreResponse
-	47, // 104: tokenlease.v1.Admin.AttestRestore:output_type -> tokenlease.v1.AttestRestoreResponse
-	78, // [78:105] is the sub-list for method output_type
-	51, // [51:78] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	78, // 29: tokenlease.v1.BudgetAbove.reclaim:type_name -> tokenlease.v1.Reclaim
+	76, // 30: tokenlease.v1.Holding.holder:type_name -> tokenlease.v1.Holder
+	32, // 31: tokenlease.v1.ListPolicyHistoryResponse.versions:type_name -> tokenlease.v1.PolicyVersion
+	18, // 32: tokenlease.v1.PolicyVersion.changes:type_name -> tokenlease.v1.PolicyChange
+	18, // 33: tokenlease.v1.RollbackPoliciesResponse.changes:type_name -> tokenlease.v1.PolicyChange
+	22, // 34: tokenlease.v1.DisableOperationResponse.disabled:type_name -> tokenlease.v1.DisabledOperation
+	41, // 35: tokenlease.v1.ShowRestoreResponse.restores:type_name -> tokenlease.v1.Restore
+	41, // 36: tokenlease.v1.DeclareRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	41, // 37: tokenlease.v1.AttestRestoreResponse.restore:type_name -> tokenlease.v1.Restore
+	76, // 38: tokenlease.v1.RetireHolderRequest.holder:type_name -> tokenlease.v1.Holder
+	75, // 39: tokenlease.v1.RetireHolderResponse.status:type_name -> tokenlease.v1.HolderStatus
+	74, // 40: tokenlease.v1.RetireHolderResponse.grants:type_name -> tokenlease.v1.Grant
+	74, // 41: tokenlease.v1.ExplainGrantResponse.grant:type_name -> tokenlease.v1.Grant
+	52, // 42: tokenlease.v1.ExplainGrantResponse.events:type_name -> tokenlease.v1.GrantEvent
+	0,  // 43: tokenlease.v1.TopBudgetsRequest.order:type_name -> tokenlease.v1.BudgetOrder
+	55, // 44: tokenlease.v1.TopBudgetsResponse.budgets:type_name -> tokenlease.v1.BudgetActivity
+	72, // 45: tokenlease.v1.BudgetActivity.key:type_name -> tokenlease.v1.BudgetKey
+	78, // 46: tokenlease.v1.BudgetActivity.reclaim:type_name -> tokenlease.v1.Reclaim
+	58, // 47: tokenlease.v1.ListShardsResponse.shards:type_name -> tokenlease.v1.ShardStatus
+	58, // 48: tokenlease.v1.MoveShardResponse.shard:type_name -> tokenlease.v1.ShardStatus
+	63, // 49: tokenlease.v1.ListAuditResponse.entries:type_name -> tokenlease.v1.AuditEntry
+	66, // 50: tokenlease.v1.ShowClusterResponse.brokers:type_name -> tokenlease.v1.BrokerStatus
+	67, // 51: tokenlease.v1.ShowClusterResponse.store:type_name -> tokenlease.v1.StoreStatus
+	68, // 52: tokenlease.v1.StoreStatus.members:type_name -> tokenlease.v1.StoreMember
+	1,  // 53: tokenlease.v1.Admin.ListBudgets:input_type -> tokenlease.v1.ListBudgetsRequest
+	3,  // 54: tokenlease.v1.Admin.ShowBudget:input_type -> tokenlease.v1.ShowBudgetRequest
+	5,  // 55: tokenlease.v1.Admin.ListGrants:input_type -> tokenlease.v1.ListGrantsRequest
+	7,  // 56: tokenlease.v1.Admin.ShowGrant:input_type -> tokenlease.v1.ShowGrantRequest
+	9,  // 57: tokenlease.v1.Admin.ListHolders:input_type -> tokenlease.v1.ListHoldersRequest
+	11, // 58: tokenlease.v1.Admin.ShowHolder:input_type -> tokenlease.v1.ShowHolderRequest
+	48, // 59: tokenlease.v1.Admin.RetireHolder:input_type -> tokenlease.v1.RetireHolderRequest
+	50, // 60: tokenlease.v1.Admin.ExplainGrant:input_type -> tokenlease.v1.ExplainGrantRequest
+	53, // 61: tokenlease.v1.Admin.TopBudgets:input_type -> tokenlease.v1.TopBudgetsRequest
+	56, // 62: tokenlease.v1.Admin.ListShards:input_type -> tokenlease.v1.ListShardsRequest
+	59, // 63: tokenlease.v1.Admin.MoveShard:input_type -> tokenlease.v1.MoveShardRequest
+	61, // 64: tokenlease.v1.Admin.ListAudit:input_type -> tokenlease.v1.ListAuditRequest
+	64, // 65: tokenlease.v1.Admin.ShowCluster:input_type -> tokenlease.v1.ShowClusterRequest
+	69, // 66: tokenlease.v1.Admin.WhoAmI:input_type -> tokenlease.v1.WhoAmIRequest
+	13, // 67: tokenlease.v1.Admin.ResolveGrant:input_type -> tokenlease.v1.ResolveGrantRequest
+	17, // 68: tokenlease.v1.Admin.ApplyPolicies:input_type -> tokenlease.v1.ApplyPoliciesRequest
+	20, // 69: tokenlease.v1.Admin.ListPolicies:input_type -> tokenlease.v1.ListPoliciesRequest
+	23, // 70: tokenlease.v1.Admin.ListAccounts:input_type -> tokenlease.v1.ListAccountsRequest
+	25, // 71: tokenlease.v1.Admin.ShowPolicyStatus:input_type -> tokenlease.v1.ShowPolicyStatusRequest
+	30, // 72: tokenlease.v1.Admin.ListPolicyHistory:input_type -> tokenlease.v1.ListPolicyHistoryRequest
+	33, // 73: tokenlease.v1.Admin.RollbackPolicies:input_type -> tokenlease.v1.RollbackPoliciesRequest
+	35, // 74: tokenlease.v1.Admin.DisableOperation:input_type -> tokenlease.v1.DisableOperationRequest
+	37, // 75: tokenlease.v1.Admin.EnableOperation:input_type -> tokenlease.v1.EnableOperationRequest
+	39, // 76: tokenlease.v1.Admin.Verify:input_type -> tokenlease.v1.VerifyRequest
+	42, // 77: tokenlease.v1.Admin.ShowRestore:input_type -> tokenlease.v1.ShowRestoreRequest
+	44, // 78: tokenlease.v1.Admin.DeclareRestore:input_type -> tokenlease.v1.DeclareRestoreRequest
+	46, // 79: tokenlease.v1.Admin.AttestRestore:input_type -> tokenlease.v1.AttestRestoreRequest
+	2,  // 80: tokenlease.v1.Admin.ListBudgets:output_type -> tokenlease.v1.ListBudgetsResponse
+	4,  // 81: tokenlease.v1.Admin.ShowBudget:output_type -> tokenlease.v1.ShowBudgetResponse
+	6,  // 82: tokenlease.v1.Admin.ListGrants:output_type -> tokenlease.v1.ListGrantsResponse
+	8,  // 83: tokenlease.v1.Admin.ShowGrant:output_type -> tokenlease.v1.ShowGrantResponse
+	10, // 84: tokenlease.v1.Admin.ListHolders:output_type -> tokenlease.v1.ListHoldersResponse
+	12, // 85: tokenlease.v1.Admin.ShowHolder:output_type -> tokenlease.v1.ShowHolderResponse
+	49, // 86: tokenlease.v1.Admin.RetireHolder:output_type -> tokenlease.v1.RetireHolderResponse
+	51, // 87: tokenlease.v1.Admin.ExplainGrant:output_type -> tokenlease.v1.ExplainGrantResponse
+	54, // 88: tokenlease.v1.Admin.TopBudgets:output_type -> tokenlease.v1.TopBudgetsResponse
+	57, // 89: tokenlease.v1.Admin.ListShards:output_type -> tokenlease.v1.ListShardsResponse
+	60, // 90: tokenlease.v1.Admin.MoveShard:output_type -> tokenlease.v1.MoveShardResponse
+	62, // 91: tokenlease.v1.Admin.ListAudit:output_type -> tokenlease.v1.ListAuditResponse
+	65, // 92: tokenlease.v1.Admin.ShowCluster:output_type -> tokenlease.v1.ShowClusterResponse
+	70, // 93: tokenlease.v1.Admin.WhoAmI:output_type -> tokenlease.v1.WhoAmIResponse
+	14, // 94: tokenlease.v1.Admin.ResolveGrant:output_type -> tokenlease.v1.ResolveGrantResponse
+	19, // 95: tokenlease.v1.Admin.ApplyPolicies:output_type -> tokenlease.v1.ApplyPoliciesResponse
+	21, // 96: tokenlease.v1.Admin.ListPolicies:output_type -> tokenlease.v1.ListPoliciesResponse
+	24, // 97: tokenlease.v1.Admin.ListAccounts:output_type -> tokenlease.v1.ListAccountsResponse
+	26, // 98: tokenlease.v1.Admin.ShowPolicyStatus:output_type -> tokenlease.v1.ShowPolicyStatusResponse
+	31, // 99: tokenlease.v1.Admin.ListPolicyHistory:output_type -> tokenlease.v1.ListPolicyHistoryResponse
+	34, // 100: tokenlease.v1.Admin.RollbackPolicies:output_type -> tokenlease.v1.RollbackPoliciesResponse
+	36, // 101: tokenlease.v1.Admin.DisableOperation:output_type -> tokenlease.v1.DisableOperationResponse
+	38, // 102: tokenlease.v1.Admin.EnableOperation:output_type -> tokenlease.v1.EnableOperationResponse
+	40, // 103: tokenlease.v1.Admin.Verify:output_type -> tokenlease.v1.VerifyResponse
+	43, // 104: tokenlease.v1.Admin.ShowRestore:output_type -> tokenlease.v1.ShowRestoreResponse
+	45, // 105: tokenlease.v1.Admin.DeclareRestore:output_type -> tokenlease.v1.DeclareRestoreResponse
+	47, // 106: tokenlease.v1.Admin.AttestRestore:output_type -> tokenlease.v1.AttestRestoreResponse
+	80, // [80:107] is the sub-list for method output_type
+	53, // [53:80] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_tokenlease_v1_admin_proto_init() }

@@ -374,7 +374,10 @@ type SyncRequest struct {
 	ListGrants bool `protobuf:"varint,10,opt,name=list_grants,json=listGrants,proto3" json:"list_grants,omitempty"`
 	// cluster_id that the sender registered with. Another cluster refuses the
 	// request: what it knows of the sender's grants and epochs means nothing.
-	ClusterId     string `protobuf:"bytes,11,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	ClusterId string `protobuf:"bytes,11,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	// round_trip_ns is how long requests to this shard that did not hang have taken of
+	// late; 0: not known. It is for display and for warnings.
+	RoundTripNs   int64 `protobuf:"varint,12,opt,name=round_trip_ns,json=roundTripNs,proto3" json:"round_trip_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +489,13 @@ func (x *SyncRequest) GetClusterId() string {
 	return ""
 }
 
+func (x *SyncRequest) GetRoundTripNs() int64 {
+	if x != nil {
+		return x.RoundTripNs
+	}
+	return 0
+}
+
 // BudgetReport is the state of one budget at the holder, and what it wants.
 type BudgetReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -521,6 +531,11 @@ type BudgetReport struct {
 	OwedTokens int64 `protobuf:"varint,10,opt,name=owed_tokens,json=owedTokens,proto3" json:"owed_tokens,omitempty"`
 	// policy_version that the holder has installed for the budget; 0: none yet.
 	PolicyVersion int64 `protobuf:"varint,11,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// bound_ns is for how long at the most, from the sending of this request on, the
+	// holder spends what it holds of the budget now, if nothing is answered: the
+	// max_staleness_ns that it goes by; 1 where it holds nothing. 0: nothing bounds it,
+	// and then its credit never lapses.
+	BoundNs       int64 `protobuf:"varint,12,opt,name=bound_ns,json=boundNs,proto3" json:"bound_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -628,6 +643,13 @@ func (x *BudgetReport) GetOwedTokens() int64 {
 func (x *BudgetReport) GetPolicyVersion() int64 {
 	if x != nil {
 		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *BudgetReport) GetBoundNs() int64 {
+	if x != nil {
+		return x.BoundNs
 	}
 	return 0
 }
@@ -1344,7 +1366,7 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\rcurrent_epoch\x18\x02 \x01(\x04R\fcurrentEpoch\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x03 \x01(\tR\tclusterId\x12\x16\n" +
-	"\x06shards\x18\x04 \x01(\rR\x06shards\"\xb2\x03\n" +
+	"\x06shards\x18\x04 \x01(\rR\x06shards\"\xd6\x03\n" +
 	"\vSyncRequest\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -1359,7 +1381,8 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	" \x01(\bR\n" +
 	"listGrants\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\v \x01(\tR\tclusterId\"\x98\x03\n" +
+	"cluster_id\x18\v \x01(\tR\tclusterId\x12\"\n" +
+	"\rround_trip_ns\x18\f \x01(\x03R\vroundTripNs\"\xb3\x03\n" +
 	"\fBudgetReport\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12\x19\n" +
@@ -1376,7 +1399,8 @@ const file_tokenlease_v1_broker_proto_rawDesc = "" +
 	"\vowed_tokens\x18\n" +
 	" \x01(\x03R\n" +
 	"owedTokens\x12%\n" +
-	"\x0epolicy_version\x18\v \x01(\x03R\rpolicyVersion\"\xe3\x01\n" +
+	"\x0epolicy_version\x18\v \x01(\x03R\rpolicyVersion\x12\x19\n" +
+	"\bbound_ns\x18\f \x01(\x03R\aboundNs\"\xe3\x01\n" +
 	"\fGrantAccount\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12!\n" +
 	"\fspent_tokens\x18\x02 \x01(\x03R\vspentTokens\x12'\n" +

@@ -101,6 +101,11 @@ const (
 	Reclaim_RECLAIM_UNSPECIFIED Reclaim = 0
 	// RECLAIM_PROOF waits for the holder's account, its journal, or an attestation.
 	Reclaim_RECLAIM_PROOF Reclaim = 1
+	// RECLAIM_DEADLINE also counts it as spent once the holder must have stopped by its
+	// own clocks: max_staleness_ns and reclaim_margin_ns after its newest request about
+	// the budget. It is weaker than proof: it rests on the holder's clocks and on how long
+	// it can pause.
+	Reclaim_RECLAIM_DEADLINE Reclaim = 2
 )
 
 // Enum value maps for Reclaim.
@@ -108,10 +113,12 @@ var (
 	Reclaim_name = map[int32]string{
 		0: "RECLAIM_UNSPECIFIED",
 		1: "RECLAIM_PROOF",
+		2: "RECLAIM_DEADLINE",
 	}
 	Reclaim_value = map[string]int32{
 		"RECLAIM_UNSPECIFIED": 0,
 		"RECLAIM_PROOF":       1,
+		"RECLAIM_DEADLINE":    2,
 	}
 )
 
@@ -730,9 +737,18 @@ type Policy struct {
 	// Set by the broker.
 	Plan string `protobuf:"bytes,20,opt,name=plan,proto3" json:"plan,omitempty"`
 	// account that the policy is for alone; empty: it is not. Set by the broker.
-	Account       string `protobuf:"bytes,21,opt,name=account,proto3" json:"account,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Account string `protobuf:"bytes,21,opt,name=account,proto3" json:"account,omitempty"`
+	// max_staleness_ns is for how long after it has sent its newest answered request
+	// about a budget a limiter may spend what it holds of it: 5 s to 366 days; 0: as long
+	// as it holds it. RECLAIM_DEADLINE needs it.
+	MaxStalenessNs int64 `protobuf:"varint,22,opt,name=max_staleness_ns,json=maxStalenessNs,proto3" json:"max_staleness_ns,omitempty"`
+	// reclaim_margin_ns is what the broker waits beyond max_staleness_ns under
+	// RECLAIM_DEADLINE, and 0 otherwise: more than a limiter's clocks can lag in that
+	// time and a limiter can pause between its look at the clocks and what it then
+	// admits. 1 s to 366 days.
+	ReclaimMarginNs int64 `protobuf:"varint,23,opt,name=reclaim_margin_ns,json=reclaimMarginNs,proto3" json:"reclaim_margin_ns,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -927,6 +943,20 @@ func (x *Policy) GetAccount() string {
 	return ""
 }
 
+func (x *Policy) GetMaxStalenessNs() int64 {
+	if x != nil {
+		return x.MaxStalenessNs
+	}
+	return 0
+}
+
+func (x *Policy) GetReclaimMarginNs() int64 {
+	if x != nil {
+		return x.ReclaimMarginNs
+	}
+	return 0
+}
+
 type isPolicy_Rule interface {
 	isPolicy_Rule()
 }
@@ -992,6 +1022,12 @@ type Grant struct {
 	// policy_version that its holder has installed for the budget, as last reported;
 	// 0: not reported.
 	PolicyVersion int64 `protobuf:"varint,14,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
+	// lapses_after_ns is how long after the newest request about its budget, by the
+	// holder in the grant's epoch, what is outstanding counts as spent, under
+	// RECLAIM_DEADLINE; 0: never. Requests about other budgets, and those of later
+	// epochs, put nothing off. The owner of the shard waits for that long from when it
+	// took over, too.
+	LapsesAfterNs int64 `protobuf:"varint,15,opt,name=lapses_after_ns,json=lapsesAfterNs,proto3" json:"lapses_after_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1120,6 +1156,13 @@ func (x *Grant) GetOwedTokens() int64 {
 func (x *Grant) GetPolicyVersion() int64 {
 	if x != nil {
 		return x.PolicyVersion
+	}
+	return 0
+}
+
+func (x *Grant) GetLapsesAfterNs() int64 {
+	if x != nil {
+		return x.LapsesAfterNs
 	}
 	return 0
 }
@@ -1401,10 +1444,14 @@ type HolderStatus struct {
 	// fenced says that this epoch is of before a declared restore: the holder has
 	// not started again since.
 	Fenced bool `protobuf:"varint,10,opt,name=fenced,proto3" json:"fenced,omitempty"`
-	// policy_version is the newest that it has installed for everything it holds.
+	// policy_version is the newest such that it has no credit under an older one: that in
+	// force where it has no credit, whether it has heard of that or not.
 	PolicyVersion int64 `protobuf:"varint,11,opt,name=policy_version,json=policyVersion,proto3" json:"policy_version,omitempty"`
 	// grants_behind are its live grants under an older policy than is in force.
-	GrantsBehind  int64 `protobuf:"varint,12,opt,name=grants_behind,json=grantsBehind,proto3" json:"grants_behind,omitempty"`
+	GrantsBehind int64 `protobuf:"varint,12,opt,name=grants_behind,json=grantsBehind,proto3" json:"grants_behind,omitempty"`
+	// round_trip_ns is how long its requests take of late, as it last said; 0: it has
+	// not said.
+	RoundTripNs   int64 `protobuf:"varint,13,opt,name=round_trip_ns,json=roundTripNs,proto3" json:"round_trip_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1523,6 +1570,13 @@ func (x *HolderStatus) GetGrantsBehind() int64 {
 	return 0
 }
 
+func (x *HolderStatus) GetRoundTripNs() int64 {
+	if x != nil {
+		return x.RoundTripNs
+	}
+	return 0
+}
+
 var File_tokenlease_v1_budget_proto protoreflect.FileDescriptor
 
 const file_tokenlease_v1_budget_proto_rawDesc = "" +
@@ -1551,7 +1605,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x0fcapacity_tokens\x18\x01 \x01(\x03R\x0ecapacityTokens\x12#\n" +
 	"\rrefill_tokens\x18\x02 \x01(\x03R\frefillTokens\x12,\n" +
 	"\x12refill_interval_ns\x18\x03 \x01(\x03R\x10refillIntervalNs\x12\x15\n" +
-	"\x06for_ns\x18\x04 \x01(\x03R\x05forNs\"\x94\a\n" +
+	"\x06for_ns\x18\x04 \x01(\x03R\x05forNs\"\xea\a\n" +
 	"\x06Policy\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12?\n" +
@@ -1574,8 +1628,10 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x10disabled_because\x18\x12 \x01(\tR\x0fdisabledBecause\x123\n" +
 	"\x05local\x18\x13 \x01(\v2\x1d.tokenlease.v1.LocalAllowanceR\x05local\x12\x12\n" +
 	"\x04plan\x18\x14 \x01(\tR\x04plan\x12\x18\n" +
-	"\aaccount\x18\x15 \x01(\tR\aaccountB\x06\n" +
-	"\x04rule\"\x96\x04\n" +
+	"\aaccount\x18\x15 \x01(\tR\aaccount\x12(\n" +
+	"\x10max_staleness_ns\x18\x16 \x01(\x03R\x0emaxStalenessNs\x12*\n" +
+	"\x11reclaim_margin_ns\x18\x17 \x01(\x03R\x0freclaimMarginNsB\x06\n" +
+	"\x04rule\"\xbe\x04\n" +
 	"\x05Grant\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x120\n" +
 	"\x06budget\x18\x02 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x06budget\x12-\n" +
@@ -1592,7 +1648,8 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x04kept\x18\f \x01(\bR\x04kept\x12\x1f\n" +
 	"\vowed_tokens\x18\r \x01(\x03R\n" +
 	"owedTokens\x12%\n" +
-	"\x0epolicy_version\x18\x0e \x01(\x03R\rpolicyVersion\"\xd0\x04\n" +
+	"\x0epolicy_version\x18\x0e \x01(\x03R\rpolicyVersion\x12&\n" +
+	"\x0flapses_after_ns\x18\x0f \x01(\x03R\rlapsesAfterNs\"\xd0\x04\n" +
 	"\x06Budget\x12*\n" +
 	"\x03key\x18\x01 \x01(\v2\x18.tokenlease.v1.BudgetKeyR\x03key\x12-\n" +
 	"\x06policy\x18\x02 \x01(\v2\x15.tokenlease.v1.PolicyR\x06policy\x12)\n" +
@@ -1618,7 +1675,7 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x06grants\x18\x02 \x01(\x03R\x06grants\x12\x1f\n" +
 	"\vlive_tokens\x18\x03 \x01(\x03R\n" +
 	"liveTokens\x12'\n" +
-	"\x0forphaned_tokens\x18\x04 \x01(\x03R\x0eorphanedTokens\"\xc0\x03\n" +
+	"\x0forphaned_tokens\x18\x04 \x01(\x03R\x0eorphanedTokens\"\xe4\x03\n" +
 	"\fHolderStatus\x12-\n" +
 	"\x06holder\x18\x01 \x01(\v2\x15.tokenlease.v1.HolderR\x06holder\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12,\n" +
@@ -1634,7 +1691,8 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\x06fenced\x18\n" +
 	" \x01(\bR\x06fenced\x12%\n" +
 	"\x0epolicy_version\x18\v \x01(\x03R\rpolicyVersion\x12#\n" +
-	"\rgrants_behind\x18\f \x01(\x03R\fgrantsBehind*w\n" +
+	"\rgrants_behind\x18\f \x01(\x03R\fgrantsBehind\x12\"\n" +
+	"\rround_trip_ns\x18\r \x01(\x03R\vroundTripNs*w\n" +
 	"\x06Period\x12\x16\n" +
 	"\x12PERIOD_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rPERIOD_MINUTE\x10\x01\x12\x0f\n" +
@@ -1642,10 +1700,11 @@ const file_tokenlease_v1_budget_proto_rawDesc = "" +
 	"\n" +
 	"PERIOD_DAY\x10\x03\x12\x0f\n" +
 	"\vPERIOD_WEEK\x10\x04\x12\x10\n" +
-	"\fPERIOD_MONTH\x10\x05*5\n" +
+	"\fPERIOD_MONTH\x10\x05*K\n" +
 	"\aReclaim\x12\x17\n" +
 	"\x13RECLAIM_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rRECLAIM_PROOF\x10\x01*e\n" +
+	"\rRECLAIM_PROOF\x10\x01\x12\x14\n" +
+	"\x10RECLAIM_DEADLINE\x10\x02*e\n" +
 	"\x0eUnavailability\x12\x1e\n" +
 	"\x1aUNAVAILABILITY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15UNAVAILABILITY_REJECT\x10\x01\x12\x18\n" +

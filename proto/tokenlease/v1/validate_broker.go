@@ -69,6 +69,9 @@ func (m *SyncRequest) fault() *FieldError {
 	if w := m.GetWaitMs(); w > MaxWaitMillis {
 		return faultf("wait_ms", "must be at most %d, is %d", MaxWaitMillis, w)
 	}
+	if e := checkNotNegative("round_trip_ns", m.GetRoundTripNs()); e != nil {
+		return e
+	}
 	if e := m.budgetsFault(); e != nil {
 		return e
 	}
@@ -129,6 +132,9 @@ func (m *BudgetReport) fault() *FieldError {
 		return e
 	}
 	if e := checkNotNegative("policy_version", m.GetPolicyVersion()); e != nil {
+		return e
+	}
+	if e := checkNotNegative("bound_ns", m.GetBoundNs()); e != nil {
 		return e
 	}
 	if m.GetGrantId() != "" {

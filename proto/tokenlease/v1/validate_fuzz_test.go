@@ -115,7 +115,10 @@ func requirePolicyModel(t *testing.T, p *Policy) {
 	case rules != 1, least < 0, p.GetDefaultCostTokens() < 1 && !p.GetAllowZeroCost(),
 		p.GetRollingWindow() != nil && p.GetRollingWindow().GetWindowNs() < 1, p.GetHoldNs() < 0,
 		(p.GetLocal() != nil) != (p.GetOnUnavailable() == Unavailability_UNAVAILABILITY_LOCAL),
-		!p.GetDisabled() && p.GetDisabledBecause() != "":
+		!p.GetDisabled() && p.GetDisabledBecause() != "",
+		p.GetMaxStalenessNs() < 0, p.GetReclaimMarginNs() < 0,
+		(p.GetReclaimMarginNs() > 0) != (p.GetReclaim() == Reclaim_RECLAIM_DEADLINE),
+		p.GetReclaimMarginNs() > 0 && (p.GetMaxStalenessNs() == 0 || p.GetConcurrency() != nil):
 		t.Fatalf("accepted %v", p)
 	}
 	if _, err := time.LoadLocation(p.GetFixedWindow().GetTimeZone()); err != nil {

@@ -44,6 +44,14 @@ func rollingWith(change func(*RollingWindow)) *Policy {
 	return policyWith(func(p *Policy) { p.Rule = &Policy_RollingWindow{RollingWindow: w} })
 }
 
+// deadlineWith is a policy that reclaims by deadline.
+func deadlineWith(change func(*Policy)) *Policy {
+	return policyWith(func(p *Policy) {
+		p.Reclaim, p.MaxStalenessNs, p.ReclaimMarginNs = Reclaim_RECLAIM_DEADLINE, 30e9, 15e9
+		change(p)
+	})
+}
+
 // slotsWith is a policy of so many slots.
 func slotsWith(slots int64) *Policy {
 	return policyWith(func(p *Policy) { p.Rule = &Policy_Concurrency{Concurrency: &Concurrency{Slots: slots}} })
@@ -103,9 +111,9 @@ func registerWith(change func(*RegisterRequest)) *RegisterRequest {
 
 func syncWith(change func(*SyncRequest)) *SyncRequest {
 	m := &SyncRequest{
-		Holder: validHolder(), Epoch: 7, Shard: 3, HighestHead: 900, JournalCounter: 12, WaitMs: 60_000,
+		Holder: validHolder(), Epoch: 7, Shard: 3, HighestHead: 900, JournalCounter: 12, WaitMs: 60_000, RoundTripNs: 1_500_000,
 		Budgets: []*BudgetReport{
-			{Key: validKey(), Sequence: 4, GrantId: "g-3-1", SpentTokens: 5, ReturnedTokens: 2, WantTokens: 10, NeedTokens: 5, HeldTokens: 3, OwedTokens: 9},
+			{Key: validKey(), Sequence: 4, GrantId: "g-3-1", SpentTokens: 5, ReturnedTokens: 2, WantTokens: 10, NeedTokens: 5, HeldTokens: 3, OwedTokens: 9, BoundNs: 30e9},
 			{Key: &BudgetKey{Account: "Acme", Operation: "report.create"}, Sequence: 4, WantTokens: 10},
 		},
 		Closes: []*GrantAccount{{GrantId: "g-3-0", SpentTokens: 15, Key: validKey(), HeldTokens: 2, OwedTokens: 1}},
@@ -141,6 +149,7 @@ func validMessages() []validator {
 		windowWith(func(*FixedWindow) {}),
 		rollingWith(func(*RollingWindow) {}),
 		slotsWith(10),
+		deadlineWith(func(*Policy) {}),
 		localWith(func(p *Policy) {
 			p.HoldNs, p.Postpaid, p.Shadow, p.Disabled, p.DisabledBecause = 90_000_000_000, true, true, true, "abuse, ticket 4711"
 		}),

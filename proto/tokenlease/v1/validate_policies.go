@@ -177,6 +177,9 @@ func (m *ListAccountsRequest) fault() *FieldError {
 	if e := checkText("account", m.GetAccount(), 0, MaxAccountBytes); e != nil {
 		return e
 	}
+	if e := checkText("account_prefix", m.GetAccountPrefix(), 0, MaxAccountBytes); e != nil {
+		return e
+	}
 	if e := checkPlan("plan", m.GetPlan()); e != nil {
 		return e
 	}

@@ -45,7 +45,7 @@ func policyMessages() []validator {
 	return []validator{
 		applyWith(func(*ApplyPoliciesRequest) {}),
 		&ListPoliciesRequest{},
-		&ListAccountsRequest{Account: "acme", Plan: "free", PageSize: 1000, PageToken: "next"},
+		&ListAccountsRequest{Account: "acme", AccountPrefix: "ac", Plan: "free", PageSize: 1000, PageToken: "next"},
 		&ShowPolicyStatusRequest{Version: 7},
 		&ListPolicyHistoryRequest{PageSize: 1000, PageToken: "7"},
 		rollbackWith(func(*RollbackPoliciesRequest) {}),
@@ -104,6 +104,7 @@ func TestCase29InvalidPolicies(t *testing.T) {
 		{applyWith(func(m *ApplyPoliciesRequest) { m.Because = long }), "because", "must have 0 to 1024 bytes, has 1025"},
 		{&ListAccountsRequest{Plan: "."}, "plan", `must not be "."`},
 		{&ListAccountsRequest{Account: "\t"}, "account", "must have no control characters, has U+0009 at byte 0"},
+		{&ListAccountsRequest{AccountPrefix: strings.Repeat("a", 257)}, "account_prefix", "must have 0 to 256 bytes, has 257"},
 		{&ListAccountsRequest{PageSize: 1001}, "page_size", "must be at most 1000, is 1001"},
 		{&ShowPolicyStatusRequest{Version: -1}, "version", "must be 0 or more, is -1"},
 		{&ListPolicyHistoryRequest{PageSize: 1001}, "page_size", "must be at most 1000, is 1001"},

@@ -2,27 +2,39 @@ package tokenleasev1
 
 import "time"
 
+// longest is the most of every length of time in a policy.
+const longest = 366 * 24 * time.Hour
+
 // Limits of a policy.
 const (
 	// MaxCapacityTokens is the largest capacity of a token bucket, limit of a window,
 	// or number of slots.
 	MaxCapacityTokens = 1_000_000_000_000_000_000
 	// MaxRefillInterval is the longest interval that a refill may be spread over.
-	MaxRefillInterval = 366 * 24 * time.Hour
+	MaxRefillInterval = longest
 	// MaxSharePercent is the largest share that one holder may have out.
 	MaxSharePercent = 100
 	// MinWindow is the shortest rolling window.
 	MinWindow = time.Millisecond
 	// MaxWindow is the longest rolling window.
-	MaxWindow = 366 * 24 * time.Hour
+	MaxWindow = longest
 	// MinHold is the shortest Policy.hold_ns.
 	MinHold = time.Millisecond
 	// MaxHold is the longest Policy.hold_ns.
-	MaxHold = 366 * 24 * time.Hour
+	MaxHold = longest
 	// DefaultHold is what Policy.hold_ns of 0 reads as.
 	DefaultHold = time.Minute
+	// MinStaleness is the shortest Policy.max_staleness_ns: a limiter asks anew after a
+	// third of it.
+	MinStaleness = 5 * time.Second
+	// MaxStaleness is the longest Policy.max_staleness_ns.
+	MaxStaleness = longest
+	// MinReclaimMargin is the shortest Policy.reclaim_margin_ns.
+	MinReclaimMargin = time.Second
+	// MaxReclaimMargin is the longest Policy.reclaim_margin_ns.
+	MaxReclaimMargin = longest
 	// MaxLocalFor is the longest that a local allowance may last.
-	MaxLocalFor = 366 * 24 * time.Hour
+	MaxLocalFor = longest
 )
 
 // Validate checks every field and how they fit together. The version and the
@@ -75,7 +87,7 @@ func (m *Policy) ruleFault() *FieldError {
 // reservationFault checks what becomes of reservations.
 func (m *Policy) reservationFault() *FieldError {
 	if h := m.GetHoldNs(); h != 0 {
-		if e := checkDuration("hold_ns", h, MinHold, MaxHold); e != nil {
+		if e := checkDuration("hold_ns", h, MinHold); e != nil {
 			return e
 		}
 	}
@@ -109,12 +121,40 @@ func (m *Policy) costFault() *FieldError {
 
 // choiceFault checks that the enumerations have values that are known.
 func (m *Policy) choiceFault() *FieldError {
-	switch m.GetReclaim() {
-	case Reclaim_RECLAIM_UNSPECIFIED, Reclaim_RECLAIM_PROOF:
-	default:
-		return faultf("reclaim", "must be RECLAIM_PROOF, is the unknown value %d", m.GetReclaim())
+	if e := m.reclaimFault(); e != nil {
+		return e
 	}
 	return m.unavailableFault()
+}
+
+// reclaimFault checks for how long credit may be spent without a word of the broker,
+// and what becomes of it afterwards.
+func (m *Policy) reclaimFault() *FieldError {
+	staleness, margin := m.GetMaxStalenessNs(), m.GetReclaimMarginNs()
+	if staleness != 0 {
+		if e := checkDuration("max_staleness_ns", staleness, MinStaleness); e != nil {
+			return e
+		}
+	}
+	switch m.GetReclaim() {
+	case Reclaim_RECLAIM_UNSPECIFIED, Reclaim_RECLAIM_PROOF:
+		if margin != 0 {
+			return faultf("reclaim_margin_ns", "must be 0 unless reclaim is RECLAIM_DEADLINE")
+		}
+		return nil
+	case Reclaim_RECLAIM_DEADLINE:
+	default:
+		return faultf("reclaim", "must be RECLAIM_PROOF or RECLAIM_DEADLINE, is the unknown value %d", m.GetReclaim())
+	}
+	switch {
+	case m.GetConcurrency() != nil:
+		return faultf("reclaim", "must be RECLAIM_PROOF with concurrency: no deadline ends the work that holds a slot")
+	case m.GetPostpaid():
+		return faultf("reclaim", "must be RECLAIM_PROOF with postpaid: what a silent holder owes would be lost")
+	case staleness == 0:
+		return faultf("max_staleness_ns", "must be set where reclaim is RECLAIM_DEADLINE")
+	}
+	return checkDuration("reclaim_margin_ns", margin, MinReclaimMargin)
 }
 
 // unavailableFault checks what is answered without authority, and that the numbers
@@ -143,7 +183,7 @@ func (m *LocalAllowance) fault() *FieldError {
 	if e := refillFault(m.GetRefillTokens(), m.GetRefillIntervalNs()); e != nil {
 		return e
 	}
-	return checkDuration("for_ns", m.GetForNs(), 1, MaxLocalFor)
+	return checkDuration("for_ns", m.GetForNs(), 1)
 }
 
 func (m *TokenBucket) fault() *FieldError {
@@ -171,7 +211,7 @@ func (m *RollingWindow) fault() *FieldError {
 	if e := checkCapacity("limit_tokens", m.GetLimitTokens()); e != nil {
 		return e
 	}
-	return checkDuration("window_ns", m.GetWindowNs(), MinWindow, MaxWindow)
+	return checkDuration("window_ns", m.GetWindowNs(), MinWindow)
 }
 
 // refillFault checks what arrives over time.
@@ -196,9 +236,9 @@ func checkCapacity(field string, tokens int64) *FieldError {
 }
 
 // checkDuration holds a number of nanoseconds to a range, ends included.
-func checkDuration(field string, ns int64, least, most time.Duration) *FieldError {
-	if ns < int64(least) || ns > int64(most) {
-		return faultf(field, "must be %d to %d (366 days), is %d", int64(least), int64(most), ns)
+func checkDuration(field string, ns int64, least time.Duration) *FieldError {
+	if ns < int64(least) || ns > int64(longest) {
+		return faultf(field, "must be %d to %d (366 days), is %d", int64(least), int64(longest), ns)
 	}
 	return nil
 }
