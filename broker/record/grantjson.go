@@ -53,6 +53,8 @@ func (g *Grant) field(r *reader, name []byte) bool {
 		return r.integer(&g.OpenedUnixMs)
 	case "policy_version":
 		return r.integer(&g.PolicyVersion)
+	case "lapses_after_ns":
+		return r.integer(&g.LapsesAfterNs)
 	case "kept":
 		return r.boolean(&g.Kept)
 	}

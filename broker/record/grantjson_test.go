@@ -11,7 +11,7 @@ import (
 
 var fullGrant = Grant{
 	ID: "g1-02a-000000ff", Account: "acme", Operation: "report.create", Region: "eu", Instance: "limiter-0", Epoch: math.MaxUint64,
-	Issued: math.MaxInt64, Spent: 2, Returned: 3, Owed: 4, Sequence: 9, OpenedNs: 10, Kept: true, OpenedUnixMs: 11, PolicyVersion: 12,
+	Issued: math.MaxInt64, Spent: 2, Returned: 3, Owed: 4, Sequence: 9, OpenedNs: 10, Kept: true, OpenedUnixMs: 11, PolicyVersion: 12, LapsesAfterNs: 13,
 }
 
 // What is written is read the quick way, as the general decoder reads it, with every

@@ -159,6 +159,7 @@ type History struct {
 	Because  string   `json:"because,omitempty"`
 	UnixMs   int64    `json:"unix_ms"`
 	Changes  []Change `json:"changes"`
+	To       int64    `json:"to,omitempty"` // the version that a rollback went back to
 }
 
 // Subject is what a change is about.

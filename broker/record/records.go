@@ -73,9 +73,10 @@ type Broker struct {
 
 // Owner is a shard's ownership.
 type Owner struct {
-	Shard    uint32 `json:"shard"`
-	BrokerID string `json:"broker_id"`
-	URL      string `json:"url"`
+	Shard       uint32 `json:"shard"`
+	BrokerID    string `json:"broker_id"`
+	URL         string `json:"url"`
+	SinceUnixMs int64  `json:"since_unix_ms,omitempty"` // for display
 }
 
 // Move is a shard that an operator has given to a broker. It counts while that
@@ -118,6 +119,7 @@ type Budget struct {
 	BeganUnixMs int64           `json:"began_unix_ms,omitempty"` // when that period began
 	PastNs      int64           `json:"past_ns,omitempty"`       // until when rules of other kinds would remember what was spent
 	PastForNs   int64           `json:"past_for_ns,omitempty"`
+	Lapsing     bool            `json:"lapsing,omitempty"` // some of its grants lapse
 }
 
 // Grant is one grant.
@@ -139,6 +141,9 @@ type Grant struct {
 	// PolicyVersion is what its holder has installed, as far as is known: credit is
 	// handed out together with the policy, and later versions are reported.
 	PolicyVersion int64 `json:"policy_version,omitempty"`
+	// LapsesAfterNs is how long after its epoch's newest request about the budget it
+	// lapses; 0: never.
+	LapsesAfterNs int64 `json:"lapses_after_ns,omitempty"`
 }
 
 // Key of the budget that the grant is of.
@@ -150,7 +155,8 @@ type Fence struct {
 	Instance    string       `json:"instance"`
 	MinEpoch    uint64       `json:"min_epoch"`
 	Told        []lease.Told `json:"told,omitempty"`
-	HeardUnixMs int64        `json:"heard_unix_ms"` // when its holder had been heard last as it was written, for display; 0: never
+	HeardUnixMs int64        `json:"heard_unix_ms"`      // when its holder had been heard last as it was written, for display; 0: never
+	Attested    uint64       `json:"attested,omitempty"` // up to this epoch an operator attested that no process runs, as far as the shard knows
 }
 
 // Audit is one entry of what operators did.
@@ -189,6 +195,7 @@ func FromLedger(l *lease.Ledger) Budget {
 	}
 	for _, g := range l.Grants {
 		b.Grants = append(b.Grants, GrantPath(g.Holder, g.Epoch, g.ID))
+		b.Lapsing = b.Lapsing || g.Lasts > 0
 	}
 	return b
 }
@@ -200,6 +207,7 @@ func FromGrant(key lease.Key, g lease.Grant, openedUnixMs int64) Grant {
 		Region: g.Holder.Region, Instance: g.Holder.Instance, Epoch: g.Epoch,
 		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Owed: g.Owed, Sequence: g.Sequence,
 		OpenedNs: int64(g.Opened), OpenedUnixMs: openedUnixMs, Kept: g.Kept,
+		LapsesAfterNs: int64(g.Lasts),
 	}
 }
 
@@ -212,6 +220,7 @@ func (g Grant) Grant() (lease.Grant, error) {
 	return lease.Grant{
 		ID: id, Holder: lease.Holder{Region: g.Region, Instance: g.Instance}, Epoch: g.Epoch,
 		Issued: g.Issued, Spent: g.Spent, Returned: g.Returned, Owed: g.Owed, Sequence: g.Sequence, Opened: lease.Time(g.OpenedNs), Kept: g.Kept,
+		Lasts: time.Duration(g.LapsesAfterNs),
 	}, nil
 }
 

@@ -136,7 +136,7 @@ func (j *syncJob) account(s *Shard, b *batch, a *accounting) bool {
 	// Where slots stay reserved, an older copy of the journal may still come and know
 	// nothing of them.
 	if a.answer.Applied && !a.account.GetPartial() && !a.kept && f.Forget(epoch) {
-		b.touchFence(f)
+		b.touchFence(s, f)
 	}
 	return true
 }

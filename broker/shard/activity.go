@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // paceOver is the time over which spending is averaged: what was spent so long ago
@@ -44,6 +45,7 @@ type Activity struct {
 	PerSecond                     float64 // tokens spent of late
 	Wanted                        int64   // tokens that holders want beyond what they have
 	Waiting                       int64   // holders whose requests wait for credit
+	Reclaim                       pb.Reclaim
 }
 
 // Order is what budgets are ranked by.
@@ -104,6 +106,8 @@ func (s *Shard) describe(m Moment, a *Activity) {
 	l := e.ledger.Clone()
 	s.calendar.Turn(&l, s.now, s.wall, s.behindWall(), s.log)
 	l.Advance(s.now)
+	pol, _ := s.ruling(e)
+	a.Reclaim = pol.wire.GetReclaim()
 	a.Capacity, a.Available, a.Reserved, a.Wanted = l.Rule.Capacity, l.Available, l.Reserved(), s.wanted(m, e)
 }
 

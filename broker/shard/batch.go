@@ -116,7 +116,8 @@ func (b *batch) endGrant(s *Shard, e *entry, g lease.Grant, what What, spent int
 }
 
 // touchFence marks a fence as changed.
-func (b *batch) touchFence(f *fence) {
+func (b *batch) touchFence(s *Shard, f *fence) {
+	s.fences[f.Holder] = f
 	if !f.dirty {
 		f.dirty = true
 		b.fences = append(b.fences, f)
@@ -152,7 +153,9 @@ func (b *batch) txn(s *Shard) *store.Txn {
 		txn.Then = b.appendEntry(s, txn.Then, e)
 	}
 	for _, f := range b.fences {
-		txn.Then = append(txn.Then, put(s.cfg.Layout.Fence(s.cfg.ID, f.Holder), record.FromFence(&f.Fence, s.lastHeard(f.Holder))))
+		stored := record.FromFence(&f.Fence, s.lastHeard(f.Holder))
+		stored.Attested = f.attested
+		txn.Then = append(txn.Then, put(s.cfg.Layout.Fence(s.cfg.ID, f.Holder), stored))
 	}
 	for _, e := range b.drops {
 		txn.Then = append(txn.Then, store.Op{Kind: store.OpDelete, Key: s.cfg.Layout.Budget(s.cfg.ID, e.key)})

@@ -87,6 +87,16 @@
 // Holders tell which version they have installed, and are hinted again at every beat
 // until they do.
 //
+// # Deadlines
+//
+// Under a policy with a deadline a silent holder's credit counts as spent in the end
+// (lease/lapse.go has the argument). Each answer about a grant that its holder may apply
+// notes until when it may go by it, by what the holder has said to go by and by the policy in
+// the answer, in the commit before the answer leaves. What lasts for how long is stored;
+// when it ends is in memory, since an owner that takes over, or reads the shard again,
+// waits for all of it from then on: every answer that a holder can still get was made
+// before. Requests that wait are worked on before anything lapses.
+//
 // # What is shown
 //
 // A shard remembers what operators ask for and nobody decides from: when holders were

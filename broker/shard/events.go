@@ -36,11 +36,12 @@ const (
 	Accounted             // a final account of its epoch ended it
 	Orphaned              // its epoch was fenced before it had accounted for it
 	Attested              // an operator's attestation ended it
+	Lapsed                // its deadline ended it
 )
 
 // String is the word for it.
 func (w What) String() string {
-	return [...]string{"opened", "topped-up", "reported", "returned", "recalled", "policy", "held", "closed", "accounted", "orphaned", "resolved"}[w]
+	return [...]string{"opened", "topped-up", "reported", "returned", "recalled", "policy", "held", "closed", "accounted", "orphaned", "resolved", "lapsed"}[w]
 }
 
 // Event is something that happened to a grant, and its counters after it. Equal

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // tell is what is remembered of the grant.
@@ -171,6 +173,42 @@ func TestHeard(t *testing.T) {
 	ticket.Cancel()
 	if h := r.shard.Heard(r.now); h.Ago[us] < 30*time.Second {
 		t.Errorf("given up: %+v", h)
+	}
+}
+
+// Nothing is remembered of names that nobody has registered, and no round trip but of
+// requests that were admitted: what a limiter tells whose epoch has ended is of no use,
+// nor what nobody answers for. It is dropped once it does not count any more.
+func TestHeardOfNobody(t *testing.T) {
+	r := newRig(t).settle()
+	send := func(h lease.Holder, epoch uint64, took time.Duration) {
+		r.send(&pb.SyncRequest{Holder: wire(h), Epoch: epoch, RoundTripNs: int64(took)})
+	}
+	for i := range 20 {
+		send(lease.Holder{Region: "eu", Instance: fmt.Sprintf("nobody-%d", i)}, 1, time.Minute)
+	}
+	r.settle() // it stops: an epoch that nobody has registered tells of a store that was set back
+	if n := len(r.shard.heard) + len(r.shard.roundTrips) + len(r.shard.fences); n != 0 {
+		t.Errorf("heard %v, round trips %v, fences %v of nobody", r.shard.heard, r.shard.roundTrips, r.shard.fences)
+	}
+	r = newRig(t).settle()
+	send(eu, 1, 20*time.Millisecond)
+	r.register(us, 2)
+	send(us, 1, time.Minute)
+	r.settle()
+	h := r.shard.Heard(r.now)
+	if _, heard := h.Ago[us]; !heard || len(h.Ago) != 2 || len(h.RoundTrips) != 1 || h.RoundTrips[eu] != 20*time.Millisecond {
+		t.Errorf("an epoch that has ended is heard, and its round trip does not count: %+v", h)
+	}
+	r.send(asking(eu, "acme", 1, 10)) // so that there is something to sweep
+	r.settle()
+	r.pass(RoundTripsFor - time.Second)
+	if len(r.shard.roundTrips) != 1 {
+		t.Error("a round trip is dropped early")
+	}
+	r.pass(3 * time.Second)
+	if len(r.shard.roundTrips) != 0 || len(r.shard.heard) != 2 {
+		t.Errorf("later: heard %v, round trips %v", r.shard.heard, r.shard.roundTrips)
 	}
 }
 

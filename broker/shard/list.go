@@ -56,6 +56,6 @@ func GrantToWire(r record.Grant, minEpoch uint64) *pb.Grant {
 		Holder: &pb.Holder{Region: r.Region, Instance: r.Instance}, Epoch: r.Epoch,
 		IssuedTokens: r.Issued, SpentTokens: r.Spent, ReturnedTokens: r.Returned,
 		OutstandingTokens: r.Issued - r.Spent - r.Returned, State: state, OpenedLedgerNs: r.OpenedNs, OpenedUnixMs: r.OpenedUnixMs, Kept: r.Kept,
-		PolicyVersion: r.PolicyVersion, OwedTokens: r.Owed,
+		PolicyVersion: r.PolicyVersion, OwedTokens: r.Owed, LapsesAfterNs: r.LapsesAfterNs,
 	}
 }

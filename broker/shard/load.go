@@ -29,6 +29,10 @@ type entry struct {
 	installed map[lease.GrantID]int64
 	touched   time.Duration // monotonic time of the last use
 	pace      pace          // how fast it is spent, for display
+	// The first deadline of its grants, and its place among the shard's lapses, from 1; 0:
+	// it is not there.
+	lapsesAt   lease.Time
+	lapsePlace int
 
 	account      *record.Account // what the account has of its own; nil: it never had a record
 	accountKnown bool            // account is as it stood at the version of the policies
@@ -48,7 +52,10 @@ type entry struct {
 type fence struct {
 	lease.Fence
 	verified uint64 // the epoch that is known to be the registered one; 0: look it up
+	attested uint64 // see record.Fence
 	dirty    bool
+
+	retiredAgain time.Duration // when a request of a retired epoch is logged again
 }
 
 // guard is what every transaction of this owner compares: its ownership, its
@@ -172,7 +179,7 @@ func (s *Shard) takeFences(r store.OpResult) error {
 		}
 		f := stored.Fence()
 		f.Raise(s.era.Floor())
-		s.fences[f.Holder] = &fence{Fence: f}
+		s.fences[f.Holder] = &fence{Fence: f, attested: stored.Attested}
 		s.fencedBefore(f)
 		s.heardBefore[f.Holder] = stored.HeardUnixMs
 	}
@@ -180,14 +187,13 @@ func (s *Shard) takeFences(r store.OpResult) error {
 }
 
 // fence is the holder's fence, an empty one at first contact. Whatever is stored,
-// it fences the epochs of earlier generations.
+// it fences the epochs of earlier generations. An empty one is remembered once it
+// changes, or its holder turns out to be registered: anybody can make up names.
 func (s *Shard) fence(h lease.Holder) *fence {
-	f := s.fences[h]
-	if f == nil {
-		f = &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}
-		s.fences[h] = f
+	if f := s.fences[h]; f != nil {
+		return f
 	}
-	return f
+	return &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}
 }
 
 // entry is the budget's entry, once the store has been read for it; until then
@@ -294,6 +300,8 @@ func (s *Shard) assemble(e *entry) error {
 			e.opened[id], e.installed[id] = r.OpenedUnixMs, r.PolicyVersion
 		}
 	}
+	e.ledger.Restart(s.now) // which is after the last answer of whoever owned the shard before
+	s.lapseLater(e)
 	for _, g := range l.Grants {
 		if !s.fence(g.Holder).Fences(g.Epoch) && !g.Kept {
 			d := e.demand(g.Holder, g.Epoch)

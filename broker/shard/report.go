@@ -2,6 +2,7 @@ package shard
 
 import (
 	"errors"
+	"time"
 
 	"github.com/tokenlease/tokenlease/lease"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
@@ -57,9 +58,11 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 	if ruled && s.install(e, pol, b) {
 		j.gave = true
 	}
+	before := e.ledger.Live(j.holder, j.req.GetEpoch())
 	switch {
 	case s.fence(j.holder).Fences(j.req.GetEpoch()):
-		// Counters only. The answer says so.
+		s.refuse(j) // it may have been fenced since it was admitted
+		return answer, nil
 	case answer.Evidence != pb.Evidence_EVIDENCE_UNSPECIFIED:
 		// A holder from another history gets nothing on top.
 	case answer.Gone:
@@ -73,13 +76,38 @@ func (j *syncJob) report(s *Shard, b *batch, e *entry, r *pb.BudgetReport) (*pb.
 		s.supersede(j, e.key, r.GetSequence(), b)
 		j.wish(s, b, e, r, pol.DefaultCost, answer)
 	}
-	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
-		answer.GrantId, answer.IssuedTokens = live.ID.String(), live.Issued
-	}
 	if ruled {
 		answer.Policy = pol.wire
 	}
+	if live := e.ledger.Live(j.holder, j.req.GetEpoch()); live != nil {
+		answer.GrantId, answer.IssuedTokens = live.ID.String(), live.Issued
+		j.extend(s, b, e, live, r, answer, pol, before == nil)
+	}
 	return answer, nil
+}
+
+// extend notes, for the live grant of the sender, until when its holder may spend it. That
+// becomes shorter only by the first answer to a request that names the grant and tells
+// that its holder goes by no more than the policy's bound, or by the one that opens it; see
+// lease/lapse.go. What an answer to an older report says the holder does not apply.
+func (j *syncJob) extend(s *Shard, b *batch, e *entry, live *lease.Grant, r *pb.BudgetReport, answer *pb.BudgetAnswer, pol policy, opened bool) {
+	lasts, bound := pol.LapsesAfter(), time.Duration(r.GetBoundNs())
+	if bound == 0 {
+		lasts = 0
+	}
+	if lasts == 0 && live.Lasts == 0 || answer.GetGone() || answer.GetEvidence() != pb.Evidence_EVIDENCE_UNSPECIFIED ||
+		r.GetSequence() < e.newest(j.holder, j.req.GetEpoch()) {
+		return
+	}
+	first := !j.rerun && answer.GetShortage() != pb.Shortage_SHORTAGE_STALE && r.GetGrantId() == answer.GetGrantId()
+	extend := e.ledger.Prolong
+	if lasts == 0 || bound <= pol.MaxStaleness && (first || opened) {
+		extend = e.ledger.Extend
+	}
+	if extend(s.now, live.ID, lasts) {
+		b.touchGrant(e, live.ID)
+	}
+	s.lapseLater(e)
 }
 
 // stale says that a report is not newer than the newest one applied. One that

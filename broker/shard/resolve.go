@@ -101,6 +101,7 @@ func (j *resolveJob) attest(s *Shard, b *batch, e *entry, g lease.Grant) {
 		return
 	}
 	s.raise(f, max(g.Epoch+1, j.reg.Serves()), b)
+	b.attestFence(s, f, g.Epoch)
 	s.current(e, b)
 	counted, err := e.ledger.Attest(s.now, g.ID)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 const scanSize = 256
 
 // scanJob reads some of the stored budgets that are not in memory, in turn, and
-// brings in those with nothing out. The sweep drops the ones that have filled up
+// brings in those with nothing out, and those with grants that lapse. The sweep drops the ones that have filled up
 // since: without it, the record of a budget that refills slowly, or whose owner
 // has changed, would stay until somebody asked for it again.
 type scanJob struct {
 	reading bool
 	read    bool
 	idle    []lease.Key
+	lapsing bool // some of them have grants that lapse
 }
 
 func (j *scanJob) run(s *Shard, b *batch) progress {
@@ -56,8 +57,9 @@ func (j *scanJob) readPage(s *Shard, b *batch) bool {
 				continue // told when somebody asks for it
 			}
 			k := lease.Key{Account: stored.Account, Operation: stored.Operation}
-			if s.ledgers[k] == nil && s.filled(stored) {
+			if lapses := s.lapsing(stored); s.ledgers[k] == nil && (lapses || s.filled(stored)) {
 				j.idle = append(j.idle, k)
+				j.lapsing = j.lapsing || lapses
 			}
 		}
 		return nil
@@ -82,6 +84,13 @@ func (s *Shard) filled(b record.Budget) bool {
 	return l.Full()
 }
 
-func (j *scanJob) finish(s *Shard) { s.scanning = false }
-func (j *scanJob) fail(error)      {}
-func (j *scanJob) restart() bool   { return false }
+// finish goes on at once where deadlines begin only when they are read.
+func (j *scanJob) finish(s *Shard) {
+	s.scanning = j.lapsing && s.scanned != ""
+	if s.scanning {
+		s.queue = append(s.queue, &scanJob{})
+	}
+}
+
+func (j *scanJob) fail(error)    {}
+func (j *scanJob) restart() bool { return false }

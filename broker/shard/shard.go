@@ -66,6 +66,9 @@ type Shard struct {
 	log *slog.Logger
 	// evidenceAgain is when a contradiction is logged again, on the monotonic clock.
 	evidenceAgain time.Duration
+	lapsedAgain   time.Duration // likewise, what has lapsed
+	lapsedTold    Stats         // what of that was logged
+	retiredAgain  time.Duration // likewise, a request of an epoch that was attested to be gone
 	state         state
 
 	era      record.Era // that was read last; every transaction compares it
@@ -96,6 +99,7 @@ type Shard struct {
 	lastSweep     time.Duration
 	scanning      bool   // a scanJob is on its way
 	scanned       string // where the next scan starts; empty: from the first budget
+	lapses        lapses // when grants lapse, of ledgers in memory
 	fences        map[lease.Holder]*fence
 	templates     map[string]*lease.Ledger // by operation; see start
 	unwritten     []string                 // templates that are not stored as they are
@@ -111,6 +115,7 @@ type Shard struct {
 	// store does not lose it.
 	heard           map[lease.Holder]time.Duration // when each was, on the monotonic clock
 	heardBefore     map[lease.Holder]int64         // as it is stored, in milliseconds since 1970
+	roundTrips      map[lease.Holder]roundTrip
 	listening       bool
 	listeningSince  time.Duration // since when
 	listeningUnixMs int64
@@ -121,7 +126,9 @@ type Shard struct {
 type Stats struct {
 	Commits, Reads, Requests, Refused, Uncertain int64 // transactions with changes, without; answered requests
 	GrantsOpened, GrantsEnded, TokensIssued      int64
+	GrantsLapsed, TokensLapsed                   int64 // by deadline, and what counted as spent by that
 	Evidence                                     int64 // contradictions reported
+	RetiredHeard                                 int64 // requests of epochs that were attested to be gone
 }
 
 // job is one request on its way. run applies what it can to memory; after the
@@ -155,7 +162,7 @@ func New(cfg Config) *Shard {
 	if cfg.IdleAfter == 0 {
 		cfg.IdleAfter = 10 * time.Second
 	}
-	s := &Shard{cfg: cfg, log: cfg.Logger, calendar: Calendar{}, heard: map[lease.Holder]time.Duration{}, heardBefore: map[lease.Holder]int64{}, stories: newStories()}
+	s := &Shard{cfg: cfg, log: cfg.Logger, calendar: Calendar{}, heard: map[lease.Holder]time.Duration{}, heardBefore: map[lease.Holder]int64{}, roundTrips: map[lease.Holder]roundTrip{}, stories: newStories()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -172,6 +179,7 @@ func (s *Shard) forget() {
 	s.ledgers = map[lease.Key]*entry{}
 	s.order, s.swept = nil, 0
 	s.scanning = false
+	s.lapses = nil
 	s.fences = map[lease.Holder]*fence{}
 	s.templates, s.unwritten = map[string]*lease.Ledger{}, nil
 }
@@ -248,6 +256,9 @@ func (s *Shard) WakeAt() (at time.Duration, ok bool) {
 	if len(s.order) > 0 && (!ok || s.nextSweep() < at) {
 		at, ok = s.nextSweep(), true
 	}
+	if next, lapsing := s.nextLapse(); lapsing && (!ok || next < at) {
+		at, ok = next, true
+	}
 	if next := s.nextBeat(); !ok || next < at {
 		at, ok = next, true
 	}
@@ -281,6 +292,7 @@ func (s *Shard) Next(m Moment) *store.Txn {
 	s.writeTemplates(b)
 	s.wakeParked(m)
 	s.runQueue(b)
+	s.lapse(b)
 	s.sweep(b)
 	if b.empty() {
 		return nil

@@ -22,12 +22,14 @@ func (s *Shard) sweep(b *batch) {
 		return
 	}
 	s.lastSweep = s.moment.Mono
+	s.forgetRoundTrips()
 	for range min(sweepSize, len(s.order)) {
 		if s.swept >= len(s.order) {
 			s.swept = 0
 		}
 		if e := s.order[s.swept]; s.idle(e) && s.dropFull(e, b) {
 			delete(s.ledgers, e.key)
+			s.lapseNever(e)
 			last := len(s.order) - 1
 			s.order[s.swept], s.order[last] = s.order[last], nil
 			s.order = s.order[:last]
@@ -38,7 +40,7 @@ func (s *Shard) sweep(b *batch) {
 }
 
 func (s *Shard) idle(e *entry) bool {
-	return !e.dirty && !e.reading && !e.asking && s.moment.Mono-e.touched > s.cfg.IdleAfter && !s.reminding(e) &&
+	return !e.dirty && !e.reading && !e.asking && !s.lapsingSoon(e) && s.moment.Mono-e.touched > s.cfg.IdleAfter && !s.reminding(e) &&
 		!slices.ContainsFunc(s.parked, func(j *syncJob) bool { return j.asks(e.key) })
 }
 

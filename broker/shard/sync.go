@@ -128,8 +128,7 @@ func (j *syncJob) admit(s *Shard, b *batch) bool {
 	}
 	f, epoch := s.fence(j.holder), j.req.GetEpoch()
 	if s.era.Fences(epoch) { // whatever it has seen is of another history
-		j.fenced, j.gave = true, true
-		j.resp.Fenced, j.resp.CurrentEpoch = true, f.MinEpoch
+		s.refuse(j)
 		j.admitted = true
 		j.steps++
 		return true
@@ -150,26 +149,41 @@ func (j *syncJob) admit(s *Shard, b *batch) bool {
 			return false
 		}
 		s.raise(f, max(epoch, j.reg.Serves()), b)
+		if j.reg.Retired {
+			b.attestFence(s, f, j.reg.Epoch)
+		}
 		if !f.Fences(epoch) {
 			f.verified = epoch
+			s.fences[j.holder] = f
 		}
 	}
 	if f.Fences(epoch) {
-		j.fenced, j.gave = true, true
-		j.resp.Fenced, j.resp.CurrentEpoch = true, f.MinEpoch
+		s.refuse(j)
+		s.judgeAttestation(f, epoch)
 	}
-	j.tell(f, b)
+	j.tell(s, f, b)
+	s.hearFrom(j.holder, s.moment)
+	if !j.fenced {
+		s.hearRoundTrip(j.holder, time.Duration(j.req.GetRoundTripNs()), s.moment)
+	}
 	j.admitted = true
 	j.steps++
 	return true
 }
 
+// refuse has the answer say that the sender's epoch is fenced: it counts what the request
+// tells, and gives nothing.
+func (s *Shard) refuse(j *syncJob) {
+	j.fenced, j.gave = true, true
+	j.resp.Fenced, j.resp.CurrentEpoch = true, s.fence(j.holder).MinEpoch
+}
+
 // tell records the journal's write counter. A fenced epoch without a counter is
 // one whose account is done; it gets no new one.
-func (j *syncJob) tell(f *fence, b *batch) {
+func (j *syncJob) tell(s *Shard, f *fence, b *batch) {
 	epoch, counter := j.req.GetEpoch(), j.req.GetJournalCounter()
 	if (!j.fenced || f.Counter(epoch) > 0) && f.Tell(epoch, counter) {
-		b.touchFence(f)
+		b.touchFence(s, f)
 	}
 	j.resp.JournalCounter = f.Counter(epoch)
 }
@@ -178,7 +192,7 @@ func (j *syncJob) tell(f *fence, b *batch) {
 func (s *Shard) raise(f *fence, lowest uint64, b *batch) {
 	if f.Raise(lowest) {
 		f.verified = 0
-		b.touchFence(f)
+		b.touchFence(s, f)
 		b.hintFenced(s, f)
 	}
 }
