@@ -29,6 +29,7 @@ const (
 	slotsReserved  = "the policy counts slots of work in progress: reserve a slot and settle it when the work ends"
 	localAllowance = "the broker does not answer: the policy's local allowance admitted this"
 	disabled       = "an operator has disabled the operation"
+	tooStale       = "the brokers have not answered for longer than the policy's max-staleness: what is held here may not be spent"
 )
 
 // allowed is an admission after which left tokens remain here.
@@ -46,6 +47,9 @@ func ruled(d *decision.Answer, p *lease.Policy) {
 
 // denied is a denial. It has spent nothing.
 func denied(b *holder.Budget, reason pb.Reason, detail string) decision.Answer {
+	if silent := detail == noAnswer || detail == details[pb.Reason_REASON_UNAVAILABLE]; silent && b.Stale() {
+		detail = tooStale
+	}
 	d := decision.Answer{Reason: reason, Remaining: b.Remaining(), Debt: b.Debt(), Detail: detail}
 	if o := b.Outlook(); o != nil && o.Policy != nil {
 		ruled(&d, o.Policy)

@@ -51,6 +51,22 @@ func BenchmarkHandle(b *testing.B) {
 	run("tokenlease/AllowN", func() bool { return handle.AllowN(1) })
 	run("tokenlease/CheckN", func() bool { return handle.CheckN(b.Context(), 1).Allowed })
 	run("rate/Allow", limiter.Allow)
+	bounded := bound(b)
+	run("bounded/AllowN", func() bool { return bounded.AllowN(1) })
+}
+
+// bound is a handle whose policy bounds staleness, so that each check reads clocks.
+func bound(b *testing.B) *regional.Budget {
+	b.Helper()
+	p := plenty
+	p.terms = func(out *lease.Policy) { out.MaxStaleness = lease.MaxHold }
+	l, _ := start(b, newFakeBroker(p), nil)
+	handle := l.Budget("acme", "op")
+	for handle.Remaining() < lease.MaxCapacity/8 {
+		handle.AllowN(lease.MaxCapacity / 8)
+		elapse(time.Millisecond)
+	}
+	return handle
 }
 
 // BenchmarkDecide is a decision as gateways ask for it, with and without an ID, and

@@ -33,6 +33,10 @@ const (
 // MaxChecksPerSecond bounds Config.MaxChecksPerSecond.
 const MaxChecksPerSecond = 10_000_000
 
+// MaxSyncInterval is the longest SyncInterval: a bound on staleness, of 5 s at the least, is
+// renewed after a third of it.
+const MaxSyncInterval = time.Second
+
 // Config of a limiter.
 type Config struct {
 	// Region and Instance name the holder: 1 to 64 bytes of letters, digits, '.',
@@ -58,7 +62,8 @@ type Config struct {
 	// MaxWaiters bounds how many checks wait at once; more are answered
 	// unavailable. Default 10,000.
 	MaxWaiters int
-	// SyncInterval is how often active budgets are looked at. Default 100 ms.
+	// SyncInterval is how often active budgets are looked at, at most MaxSyncInterval.
+	// Default 100 ms.
 	SyncInterval time.Duration
 	// IdleAfter is how long a budget may go unused before its credit is returned.
 	// Default 10 s.
@@ -121,6 +126,9 @@ func (c Config) Validate() error {
 	case holder.JournalOff:
 	default:
 		faults = append(faults, fmt.Errorf("journal mode %q is not block, confirm or off", c.JournalMode))
+	}
+	if c.SyncInterval > MaxSyncInterval {
+		faults = append(faults, fmt.Errorf("a sync interval of %v is above %v, within which a bound on staleness has to be renewed", c.SyncInterval, MaxSyncInterval))
 	}
 	if c.anyNegative() {
 		faults = append(faults, errors.New("durations and bounds must not be negative"))
@@ -192,20 +200,3 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
-
-// Clock is where the limiter reads time. Only Mono decides anything; Now is for
-// display.
-type Clock interface {
-	Mono() time.Duration // monotonic, from any origin
-	Now() time.Time
-	Timer(time.Duration) *time.Timer
-}
-
-// SystemClock is the clock of this machine.
-func SystemClock() Clock { return systemClock{origin: time.Now()} }
-
-type systemClock struct{ origin time.Time }
-
-func (c systemClock) Mono() time.Duration               { return time.Since(c.origin) }
-func (c systemClock) Now() time.Time                    { return time.Now() }
-func (c systemClock) Timer(d time.Duration) *time.Timer { return time.NewTimer(d) }

@@ -134,6 +134,10 @@ func TestConfigBoundsTheRate(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "max checks per second of 10000001 is above 10000000") {
 		t.Errorf("got %v", err)
 	}
+	_, err = regional.New(regional.Config{Region: "eu", Instance: "a", Clients: []client{newFakeBroker()}, JournalMode: "off", SyncInterval: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "a sync interval of 1m0s is above 1s") {
+		t.Errorf("got %v", err)
+	}
 	for _, change := range []func(*regional.Config){
 		func(c *regional.Config) { c.ReplayFor = -1 }, func(c *regional.Config) { c.MaxReplays = -1 },
 		func(c *regional.Config) { c.MaxQueue = -1 }, func(c *regional.Config) { c.MaxQueueTotal = -1 },

@@ -87,7 +87,7 @@ func (l *Limiter) start(ctx context.Context) (*holder.Manager, *pb.RegisterRespo
 		Holder: lease.Holder{Region: l.cfg.Region, Instance: l.cfg.Instance}, Epoch: reg.GetCurrentEpoch(),
 		Cluster: reg.GetClusterId(), Shards: reg.GetShards(), Journal: l.cfg.JournalMode, Earlier: earlier,
 		SyncInterval: l.cfg.SyncInterval, IdleAfter: l.cfg.IdleAfter,
-		Jitter: mrand.Float64, Retired: l.retired, Logger: l.cfg.Logger,
+		Jitter: mrand.Float64, Clocks: l.cfg.Clock.Clocks, Retired: l.retired, Logger: l.cfg.Logger,
 	}, l.signals)
 	return m, reg, nil
 }

@@ -45,6 +45,7 @@ func (m *Manager) answers(f *flight, id uint64, resp *pb.SyncResponse, now time.
 
 // apply takes the ledger's word on one budget.
 func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
+	k.renewed = k.sent
 	switch {
 	case a.GetEvidence() == pb.Evidence_EVIDENCE_RECORD_UNUSABLE:
 		m.outlook(k, func(o *Outlook) { o.Down = true }) // what is held may be spent; there is no more
@@ -57,11 +58,7 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 		k.budget.tell()
 		return
 	case a.GetGone():
-		m.log.Warn("the broker has ended a grant that was in use; what was left of it is not spent", "grant", k.grant)
-		k.budget.endHolds()
-		k.budget.take(math.MaxInt64)
-		k.shard.closed[k.grant] = math.MaxUint64 // whatever is said of it from now on
-		m.forgetGrant(k)
+		m.lost(k, now)
 		k.budget.answered.Store(max(1, int64(now)))
 		return
 	}
@@ -69,6 +66,9 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 	k.heardOwed()
 	k.toldPolicy = max(k.toldPolicy, k.sentPolicy)
 	turned := m.turn(k, a)
+	if p := a.GetPolicy(); p != nil {
+		m.bind(k, time.Duration(p.GetMaxStalenessNs()))
+	}
 	m.adopt(k, a)
 	m.learn(k, a, now)
 	m.yield(k, a)
@@ -82,6 +82,31 @@ func (m *Manager) apply(k *keyState, a *pb.BudgetAnswer, now time.Duration) {
 		m.ask(k, need, false)
 	}
 	m.look(k, now)
+}
+
+// maxLost is how many grants that the broker has ended on its own are remembered of a
+// shard.
+const maxLost = 4096
+
+// lost drops a grant that the broker has ended on its own. What was left of it is not
+// spent, and whatever is said of it from now on is ignored.
+func (m *Manager) lost(k *keyState, now time.Duration) {
+	if now >= m.lostAgain {
+		m.lostAgain = now + time.Second // of many one is named
+		m.log.Warn("the broker has ended a grant that was in use; what was left of it is not spent", "grant", k.grant)
+	}
+	k.budget.endHolds()
+	k.budget.take(math.MaxInt64)
+	sh := k.shard
+	sh.closed[k.grant] = math.MaxUint64
+	if sh.lost = append(sh.lost, k.grant); len(sh.lost) > maxLost {
+		sh.confirmed(sh.lost[0])
+		sh.lost = sh.lost[1:]
+	}
+	if m.cfg.Journal != JournalOff {
+		m.journal.forget = append(m.journal.forget, k.grant)
+	}
+	m.forgetGrant(k)
 }
 
 // rotate closes the grant for a new one, unless something of it is held: then it

@@ -15,10 +15,11 @@ import (
 type Budget struct {
 	// The hot path. Nothing else is read or written while credit is enough and
 	// above low.
-	credit atomic.Int64 // tokens that may be spent here and now, never below 0
-	low    atomic.Int64 // below this a spend signals the manager
-	most   atomic.Int64 // the highest cost that the policy allows; 0: none is known
-	beyond atomic.Int64 // tokens that the region holds and the hot path may not spend yet
+	credit atomic.Int64          // tokens that may be spent here and now, never below 0
+	low    atomic.Int64          // below this a spend signals the manager
+	most   atomic.Int64          // the highest cost that the policy allows; 0: none is known
+	beyond atomic.Int64          // tokens that the region holds and the hot path may not spend yet
+	until  atomic.Pointer[until] // when spending ends unless the broker answers; nil: it does not
 
 	signaled atomic.Bool
 	next     *Budget // in the list of signals; owned by whoever pushed it
@@ -55,13 +56,17 @@ func NewBudget(key lease.Key, signals *Signals) *Budget {
 }
 
 // Spend takes cost tokens (1 or more), or nothing. left is what remains here
-// after it. It may be called concurrently; it does not block, allocate or read
-// a clock.
+// after it. It may be called concurrently; it does not block or allocate, and reads
+// clocks only under a policy that bounds staleness.
 //
 // It cannot over-admit: the swap succeeds only from the very balance that was
 // seen to cover the cost, so each token leaves the balance once, and a denial
-// changes nothing.
+// changes nothing. Where staleness is bounded, the swap follows a look at the clocks:
+// what passes in between is a pause, for which such a policy declares a margin.
 func (b *Budget) Spend(cost int64) (left int64, ok bool) {
+	if b.Stale() {
+		return 0, false
+	}
 	for {
 		credit := b.credit.Load()
 		if credit < cost {
@@ -90,7 +95,12 @@ func (b *Budget) SpendAllowed(cost int64) bool {
 }
 
 // Credit is what could be spent now. It may be called concurrently.
-func (b *Budget) Credit() int64 { return b.credit.Load() }
+func (b *Budget) Credit() int64 {
+	if b.Stale() {
+		return 0
+	}
+	return b.credit.Load()
+}
 
 // Beyond is what the region holds besides the credit: a write of its journal makes
 // it credit, without asking anybody. It may be called concurrently; read it after
@@ -100,7 +110,10 @@ func (b *Budget) Beyond() int64 { return b.beyond.Load() }
 // Remaining is what the region could spend now without asking anybody: the credit
 // and what is beyond. It may be called concurrently.
 func (b *Budget) Remaining() int64 {
-	credit := b.Credit()
+	if b.Stale() {
+		return 0
+	}
+	credit := b.credit.Load()
 	return credit + b.Beyond()
 }
 
@@ -166,7 +179,7 @@ func (b *Budget) Wait(cost int64) (news <-chan struct{}, ok bool) {
 // concurrently.
 func (b *Budget) Unanswered(since time.Duration) pb.Reason {
 	o := b.Outlook()
-	if at := b.shortAt.Load(); o != nil && !o.Stopped && (o.Recalling || at > 0 && at >= int64(since)) {
+	if at := b.shortAt.Load(); o != nil && !o.Stopped && (o.Recalling && !b.Stale() || at > 0 && at >= int64(since)) {
 		return pb.Reason_REASON_EXHAUSTED
 	}
 	return pb.Reason_REASON_UNAVAILABLE

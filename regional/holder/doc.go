@@ -80,6 +80,21 @@
 // looked at the policy before the change may still spend a slot, once, which is lost
 // until its grant ends, and never in use twice.)
 //
+// # Staleness
+//
+// A policy may bound how old the broker's newest answer on a budget may be while credit
+// is spent by it. The bound counts from a reading of the host's clocks that was taken
+// before the request was made, and whichever clock has moved furthest since then ends
+// it: see the type until. It is in place before credit of the answer is. After it the
+// credit stays where it is and cannot be taken: neither spent nor held; what is held may be
+// settled. A check that waits has the broker asked, whose answer starts the bound anew. A
+// budget that has a grant asks after a third of the bound by itself, and its requests
+// hang no longer than that; when it is idle for long enough its grant is closed.
+//
+// Each report tells the bound that is in place, since under a deadline the broker counts
+// what a silent holder has as spent afterwards: it needs to know by what the holder goes
+// until it has the next answer. Where slots are held, nothing bounds the work.
+//
 // # Answers
 //
 // Each budget has at most one request on its way. Its sequence number is unique

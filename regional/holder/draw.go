@@ -32,9 +32,11 @@ const forgetBatch = 1000
 // covered while the hot path is below half of what the region holds.
 //
 // The order is the safety argument: what the journal covers is durable before
-// bound rises to it, and only bound lets the hot path spend.
+// bound rises to it, and only bound lets the hot path spend. Nothing is moved once the bound
+// on staleness has passed: somebody may have looked at the one before and not taken
+// anything yet.
 func (m *Manager) draw(k *keyState) {
-	if k.grant == "" || k.broken || m.phase != running || k.undrawn() <= 0 {
+	if k.grant == "" || k.broken || m.phase != running || k.undrawn() <= 0 || k.budget.Stale() {
 		return
 	}
 	if m.cfg.Journal == JournalOff {

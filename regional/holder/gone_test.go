@@ -17,7 +17,7 @@ func TestGoneGrantIsNotTakenUpAgain(t *testing.T) {
 	signals := NewSignals()
 	m := New(Config{
 		Holder: lease.Holder{Region: "eu", Instance: "a"}, Epoch: 1, Shards: 1,
-		Journal: JournalOff, Jitter: func() float64 { return 0 },
+		Journal: JournalOff, Jitter: func() float64 { return 0 }, Clocks: func() Clocks { return Clocks{} },
 	}, signals)
 	b := NewBudget(key, signals)
 	now, spent := time.Second, int64(0)

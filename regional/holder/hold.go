@@ -118,6 +118,9 @@ func (b *Budget) hold(id uint64, cost int64, until time.Duration, slots bool) (l
 	if cost <= 0 || h.sealed || h.slots != slots || h.byID[id] != nil {
 		return b.credit.Load(), false
 	}
+	if b.Stale() {
+		return 0, false
+	}
 	h.used.Store(true) // before anything is taken: see holds
 	for {
 		credit := b.credit.Load()

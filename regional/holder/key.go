@@ -26,6 +26,10 @@ type keyState struct {
 	drawing          int64 // what a journal write under way will raise drawn to
 	broken           bool  // the ledger contradicts the grant: nothing more is spent of it
 
+	bounded    time.Duration // the policy's bound on staleness; 0: none
+	renewed    time.Duration // when the newest request was sent that was answered
+	sentClocks Clocks        // read before the newest request was sent
+
 	flight                  uint64 // the request on its way; 0 for none
 	hanging                 bool   // that request hangs
 	sequence                uint64 // of the newest request
@@ -164,8 +168,8 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	denied := k.denial(now)
 	switch {
 	case count > 0 && k.free() < need && (denied == nil || need < denied.short(k.budget.holds.freed.Load(), k.held())),
-		count > 0 && need == 0 && k.unknown(now):
-		m.ask(k, need, k.recalling)
+		count > 0 && (need == 0 && k.unknown(now) || k.budget.Stale()):
+		m.ask(k, need, k.recalling && !k.renewDue(now) && !k.budget.Stale())
 	case k.hinted && (k.flight == 0 || k.hanging):
 		k.hinted, k.recalled = false, true
 		m.ask(k, need, false)
@@ -175,6 +179,8 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 		// Nobody waits: at most one request in an interval.
 	case k.owing():
 		m.ask(k, need, false) // before one that hangs: a debt that is not told is lost in a crash
+	case k.renewDue(now):
+		m.ask(k, need, false) // likewise: what is here would be of no use
 	case k.down() && (k.wanted || count > 0):
 		m.ask(k, max(need, k.need), false)
 	case denied != nil && (k.wanted || count > 0):
@@ -191,7 +197,7 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 // served forgets the check that did not wait and asked for credit, once that is here:
 // nobody else would, and the budget would count as waited for.
 func (k *keyState) served() {
-	if asked := k.budget.asked.Load(); asked > 0 && k.credit() >= asked {
+	if asked := k.budget.asked.Load(); asked > 0 && k.credit() >= asked && !k.budget.Stale() {
 		k.budget.asked.CompareAndSwap(asked, 0)
 	}
 }
@@ -353,7 +359,8 @@ const (
 
 // ask puts the budget in line for its shard's next request. One that hangs
 // already is asked for again only to ask for something else, and one that waits
-// as routine moves up when it becomes urgent; its old place is then void.
+// as routine moves up when it becomes urgent, or to hang and has a bound on staleness, which
+// may pass meanwhile; its old place is then void.
 func (m *Manager) ask(k *keyState, need int64, hang bool) {
 	if k.flight != 0 && (hang || !k.hanging) {
 		return
@@ -365,7 +372,7 @@ func (m *Manager) ask(k *keyState, need int64, hang bool) {
 	case need > 0 || k.recalled || k.returned > k.sentReturned:
 		to = urgent
 	}
-	if k.queued != notQueued && (k.queued != routine || to == routine) {
+	if k.queued != notQueued && (k.queued != routine || to == routine) && (k.queued != starved || to == starved || k.bounded == 0) {
 		return
 	}
 	k.queued, k.need = to, need
@@ -389,6 +396,7 @@ func (k *keyState) heardOwed() {
 
 // report is the budget's part of a request.
 func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool) *pb.BudgetReport {
+	k.sentClocks = m.flights[id].clocks
 	waiting, sum, cheapest := k.budget.demand()
 	k.budget.asked.Store(0) // this request asks for it
 	if waiting > 0 {
@@ -414,7 +422,7 @@ func (m *Manager) report(k *keyState, id uint64, now time.Duration, hanging bool
 		Key:      &pb.BudgetKey{Account: k.budget.Key.Account, Operation: k.budget.Key.Operation},
 		Sequence: k.sequence, GrantId: k.grant, PolicyVersion: k.sentPolicy,
 		SpentTokens: k.sentSpent, ReturnedTokens: k.returned,
-		HeldTokens: k.sentHeld, OwedTokens: k.sentOwed,
+		HeldTokens: k.sentHeld, OwedTokens: k.sentOwed, BoundNs: k.boundNs(),
 		WantTokens: k.wantSent, NeedTokens: need, DefaultCostChecks: defaults,
 	}
 }

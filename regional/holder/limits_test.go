@@ -23,7 +23,7 @@ func TestFinalAccountsFitRequests(t *testing.T) {
 	}
 	m := New(Config{
 		Holder: lease.Holder{Region: "eu", Instance: "a"}, Epoch: 251, Shards: 1,
-		Earlier: earlier, Jitter: func() float64 { return 0 },
+		Earlier: earlier, Jitter: func() float64 { return 0 }, Clocks: func() Clocks { return Clocks{} },
 	}, NewSignals())
 	now := time.Second
 	var finished []uint64
@@ -55,7 +55,7 @@ func TestStoppedManagerDoesNotSpin(t *testing.T) {
 	signals := NewSignals()
 	m := New(Config{
 		Holder: lease.Holder{Region: "eu", Instance: "a"}, Epoch: 1, Shards: 1,
-		Journal: JournalOff, Jitter: func() float64 { return 0 },
+		Journal: JournalOff, Jitter: func() float64 { return 0 }, Clocks: func() Clocks { return Clocks{} },
 	}, signals)
 	b := NewBudget(lease.Key{Account: "acme", Operation: "report.create"}, signals)
 	if _, ok := b.Wait(1); !ok {

@@ -58,6 +58,9 @@ type Config struct {
 
 	// Jitter draws from [0, 1). It must not be nil.
 	Jitter func() float64
+	// Clocks reads the host's clocks. It may be called concurrently, and must not be
+	// nil.
+	Clocks func() Clocks
 	// Retired is called when a budget is taken out of use: forget it.
 	Retired func(*Budget)
 	Logger  *slog.Logger // nil discards
@@ -105,6 +108,8 @@ type Manager struct {
 	nextTick time.Duration
 	past     []*pastAccount
 	warned   map[string]bool // orphaned grants that the log has named
+	// lostAgain is when a grant that the broker has ended is named in the log again.
+	lostAgain time.Duration
 
 	journal journalState
 	flights map[uint64]*flight
@@ -126,6 +131,7 @@ type shardState struct {
 	head      int64 // the highest head seen
 	counter   uint64
 	rtt       time.Duration // smoothed
+	heard     time.Duration // when the newest request was sent that it has answered
 	inFlight  int
 	failedAt  time.Duration // when a request failed last
 	hanging   int
@@ -138,6 +144,7 @@ type shardState struct {
 	open     []uint64          // requests on their way, oldest first
 	closed   map[string]uint64 // grants that were ended here, by the newest request whose answer may still name them
 	ended    []endedGrant      // of these, those confirmed to be gone, in order
+	lost     []string          // likewise, the newest of those that the broker has ended, in order
 	account  *account          // this epoch's final account
 	past     []*account
 	nextList time.Duration
@@ -173,6 +180,7 @@ type idleKey struct {
 type flight struct {
 	shard    *shardState
 	sent     time.Duration
+	clocks   Clocks // read before it was sent
 	hanging  bool
 	keys     []*keyState
 	closes   []*closing
@@ -351,7 +359,7 @@ func (m *Manager) place(k *keyState, now time.Duration) {
 	switch {
 	case k.gone || k.active:
 	case k.queued != notQueued: // its answer is an event
-		if k.held() > 0 {
+		if k.held() > 0 || k.bounded > 0 {
 			m.sleep(k, now)
 		}
 	case m.restless(k):
@@ -359,13 +367,22 @@ func (m *Manager) place(k *keyState, now time.Duration) {
 		k.budget.holds.ease.Store(-1)
 	case k.asleep, k.flight != 0 || k.spent() != k.sentSpent || k.held() > 0 || k.sentHeld != 0 || k.drawing > k.drawn || k.policyUntold():
 		m.sleep(k, now)
-	default:
-		k.budget.low.Store(math.MaxInt64) // the next spend or hold signals
-		if k.held() > 0 {
-			m.sleep(k, now) // held before the mark was set
+	case k.bounded > 0 && k.grant != "": // so that what it has does not lapse unnoticed
+		if now-k.lastUse < m.cfg.IdleAfter || k.broken {
+			m.sleep(k, now)
 			return
 		}
-		m.idle = append(m.idle, idleKey{k, k.lastUse})
+		m.giveUp(k, now)
+	default:
+		k.budget.low.Store(math.MaxInt64) // the next spend or hold signals
+		switch {
+		case k.held() > 0:
+			m.sleep(k, now) // held before the mark was set
+		case now-k.lastUse >= m.cfg.IdleAfter && !k.broken:
+			m.giveUp(k, now)
+		default:
+			m.idle = append(m.idle, idleKey{k, k.lastUse})
+		}
 	}
 }
 
@@ -392,29 +409,56 @@ func (m *Manager) retireIdle(now time.Duration) {
 		if k.active || k.asleep || k.lastUse != m.idle[n].since || k.gone || k.broken {
 			continue
 		}
-		if k.flight != 0 || k.spent() != k.seen {
-			m.activate(k) // it is in use after all
-			continue
-		}
-		if !k.budget.seal() {
-			k.lastUse = now // something is held
-			m.activate(k)
-			continue
-		}
-		m.closeGrant(k) // which tells all that is owed, if there is a grant
-		if owed, ok := k.budget.retire(); ok {
-			if owed > 0 {
-				m.log.Warn("a debt is given up: the broker had ended its grant before it was told, and the budget was not used again",
-					"account", k.budget.Key.Account, "operation", k.budget.Key.Operation, "tokens", owed)
-			}
-			k.gone = true
-			delete(m.keys, k.budget.Key)
-			if m.cfg.Retired != nil {
-				m.cfg.Retired(k.budget)
-			}
-		}
+		m.giveUp(k, now)
 	}
 	m.idle = m.idle[n:]
+}
+
+// giveUp retires a budget that seems idle, if its shard was reached a moment ago, so that
+// what it holds gets to others: given up while nobody hears of that, it would be of no
+// use to anybody. Otherwise the shard is asked, and the budget is looked at again: soon, or,
+// where the last request has failed, after as long as if it had just been used.
+func (m *Manager) giveUp(k *keyState, now time.Duration) {
+	sh := k.shard
+	nothing := k.grant == "" && k.unknown(now)
+	switch {
+	case !nothing && sh.failures > 0 && k.bounded == 0:
+		sh.tellNow = true
+		k.lastUse = now
+		m.idle = append(m.idle, idleKey{k, now})
+	case !nothing && (sh.failures > 0 || now-sh.heard > 2*m.cfg.ReportWithin):
+		sh.tellNow = true
+		m.sleep(k, now)
+	case !m.retire(k, now):
+		m.activate(k)
+	}
+}
+
+// retire closes the grant of a budget that seems idle, and takes it out of use unless
+// somebody has an interest in it. It says false if it is in use after all.
+func (m *Manager) retire(k *keyState, now time.Duration) bool {
+	if k.flight != 0 || k.spent() != k.seen {
+		return false
+	}
+	if !k.budget.seal() {
+		k.lastUse = now // something is held
+		return false
+	}
+	m.closeGrant(k) // which tells all that is owed, if there is a grant
+	owed, ok := k.budget.retire()
+	if !ok {
+		return true
+	}
+	if owed > 0 {
+		m.log.Warn("a debt is given up: the broker had ended its grant before it was told, and the budget was not used again",
+			"account", k.budget.Key.Account, "operation", k.budget.Key.Operation, "tokens", owed)
+	}
+	k.gone = true
+	delete(m.keys, k.budget.Key)
+	if m.cfg.Retired != nil {
+		m.cfg.Retired(k.budget)
+	}
+	return true
 }
 
 // wakeAt is when there is something to do without an event.

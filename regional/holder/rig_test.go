@@ -63,7 +63,7 @@ func newRig(t testing.TB, policy *lease.Policy, change func(*Config)) *rig {
 	signals := NewSignals()
 	cfg := Config{
 		Holder: lease.Holder{Region: "eu", Instance: "a"}, Epoch: 1, Shards: 1,
-		Journal: JournalOff, Jitter: func() float64 { return 0 },
+		Journal: JournalOff, Jitter: func() float64 { return 0 }, Clocks: func() Clocks { return Clocks{} },
 	}
 	if change != nil {
 		change(&cfg)

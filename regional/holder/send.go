@@ -77,6 +77,11 @@ func (m *Manager) sendStarved(sh *shardState, now time.Duration, e *Effects) {
 		delete(m.flights, m.requests)
 		return
 	}
+	for _, k := range f.keys {
+		if k.bounded > 0 { // its answer would be too old, and what it gives with it
+			req.WaitMs = min(req.WaitMs, uint32(k.bounded/renewParts/time.Millisecond))
+		}
+	}
 	sh.hanging++
 	sh.open = append(sh.open, m.requests)
 	e.Syncs = append(e.Syncs, Sync{ID: m.requests, Hanging: true, Request: req})
@@ -84,7 +89,7 @@ func (m *Manager) sendStarved(sh *shardState, now time.Duration, e *Effects) {
 
 func (m *Manager) flight(sh *shardState, now time.Duration) (*flight, *pb.SyncRequest) {
 	m.requests++
-	f := &flight{shard: sh, sent: now}
+	f := &flight{shard: sh, sent: now, clocks: m.cfg.Clocks()}
 	m.flights[m.requests] = f
 	if !sh.contacted {
 		sh.contacted = true
@@ -93,6 +98,7 @@ func (m *Manager) flight(sh *shardState, now time.Duration) (*flight, *pb.SyncRe
 	return f, &pb.SyncRequest{
 		Holder: &pb.Holder{Region: m.cfg.Holder.Region, Instance: m.cfg.Holder.Instance},
 		Epoch:  m.cfg.Epoch, ClusterId: m.cfg.Cluster, Shard: sh.id, HighestHead: sh.head, JournalCounter: m.journal.counter,
+		RoundTripNs: int64(sh.rtt),
 	}
 }
 
@@ -169,6 +175,7 @@ func (m *Manager) Synced(id uint64, resp *pb.SyncResponse, err error, now time.D
 		return
 	}
 	sh.failures, sh.notBefore = 0, 0
+	sh.heard = max(sh.heard, f.sent)
 	sh.head = max(sh.head, resp.GetHead())
 	if !f.hanging {
 		sh.rtt = smooth(sh.rtt, now-f.sent)
