@@ -155,7 +155,7 @@ func TestViewerSeesNoButtons(t *testing.T) {
 	buttons := func() string {
 		return eval[string](b, `[...document.querySelectorAll("main button")].map((b) => b.innerText).join(" ")`)
 	}
-	for _, view := range []struct{ hash, ready string }{{"#/holders", "limiter-1"}, {"#/grants", "g1-000"}, {"#/policies", "mail.send"}, {"#/holder?region=eu-west&instance=limiter-0", "g1-001"}} {
+	for _, view := range []struct{ hash, ready string }{{"#/holders", "limiter-1"}, {"#/grants", "g1-000"}, {"#/policies", "17 apply by bob"}, {"#/shards", "broker-2"}, {"#/accounts", "account-0001"}, {"#/account?name=account-0001", "this account alone"}, {"#/holder?region=eu-west&instance=limiter-0", "g1-001"}} {
 		b.view(view.hash)
 		b.waitText("#content", view.ready)
 		b.waitText("#cluster", "ann@example.com (viewer)")
@@ -280,6 +280,9 @@ func TestLayout(t *testing.T) {
 			{"#/holders", "tbody tr"},
 			{"#/holder?region=ap-south&instance=limiter-1", "tbody tr"},
 			{"#/policies", ".history"},
+			{"#/accounts", "tbody tr"},
+			{"#/account?name=account-0001", "tbody tr"},
+			{"#/account?name=" + w.budgets[0].GetKey().GetAccount(), "tbody tr"},
 			{"#/audit", "tbody tr"},
 			{"#/shards", "tbody tr"},
 		} {
@@ -290,6 +293,9 @@ func TestLayout(t *testing.T) {
 			}
 			if got := eval[int64](b, `Math.min(9999, ...[...document.querySelectorAll("tbody .bar")].map((bar) => bar.clientWidth))`); width == 400 && got < 330 {
 				t.Errorf("%.60s has a bar of %d, want the width of the screen", view.hash, got)
+			}
+			if got := eval[int64](b, `Math.max(0, ...[...document.querySelectorAll("td.tight button")].map((act) => Math.ceil(act.getBoundingClientRect().right)))`); got > width {
+				t.Errorf("%.60s has a button at %d, want it within %d", view.hash, got, width)
 			}
 			if got := eval[string](b, `[...document.querySelectorAll("main table")].filter((t) => !t.querySelector("caption")?.textContent).length + " " + [...document.querySelectorAll("main input, main select, main button")].filter((i) => !i.labels?.length && !i.ariaLabel && !i.innerText).length`); got != "0 0" {
 				t.Errorf("%.60s has tables without captions and fields without labels: %s", view.hash, got)

@@ -53,6 +53,7 @@ func TestFiles(t *testing.T) {
 		{"/ui/", "text/html; charset=utf-8", "<!doctype html>"},
 		{"/ui/index.html", "text/html; charset=utf-8", "<!doctype html>"},
 		{"/ui/app.js", "text/javascript; charset=utf-8", "import"},
+		{"/ui/views/accounts.js", "text/javascript; charset=utf-8", "export const accounts"},
 		{"/ui/views/budgets.js", "text/javascript; charset=utf-8", "export const budgets"},
 		{"/ui/style.css", "text/css; charset=utf-8", ":root"},
 		{"/ui/icon.svg", "image/svg+xml", "<svg"},

@@ -25,6 +25,7 @@ type live struct {
 	*server
 
 	t      testing.TB
+	store  store.Store
 	broker *broker.Broker
 	rpc    tokenleasev1connect.BrokerClient
 	admin  tokenleasev1connect.AdminClient
@@ -33,10 +34,18 @@ type live struct {
 // newLive starts a broker with the worked example in force: capacity 40, refill 0.
 func newLive(t testing.TB) *live {
 	t.Helper()
+	l := join(t, store.NewMemory(), "broker-0")
+	l.apply(operation, 40)
+	return l
+}
+
+// join starts a broker of a cluster.
+func join(t testing.TB, st store.Store, id string) *live {
+	t.Helper()
 	mux := http.NewServeMux()
 	s := serve(t, mux)
 	b, err := broker.New(t.Context(), broker.Config{
-		Store: store.NewMemory(), Shards: 4, ID: "broker-0", AdvertiseURL: s.URL, HTTPClient: s.Client(),
+		Store: st, Shards: 4, ID: id, AdvertiseURL: s.URL, HTTPClient: s.Client(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +56,7 @@ func newLive(t testing.TB) *live {
 	running.Go(func() { _ = b.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
 	l := &live{
-		server: s, t: t, broker: b,
+		server: s, t: t, store: st, broker: b,
 		rpc:   tokenleasev1connect.NewBrokerClient(s.Client(), s.URL),
 		admin: tokenleasev1connect.NewAdminClient(s.Client(), s.URL),
 	}
@@ -56,19 +65,37 @@ func newLive(t testing.TB) *live {
 	if err := b.WaitReady(within); err != nil {
 		t.Fatal(err)
 	}
-	l.apply(operation, 40)
 	return l
+}
+
+// quota is a policy without refill.
+func quota(operation string, capacity int64) *pb.Policy {
+	return &pb.Policy{Operation: operation, DefaultCostTokens: 5, Rule: &pb.Policy_TokenBucket{TokenBucket: &pb.TokenBucket{CapacityTokens: capacity}}}
 }
 
 // apply puts a quota in force.
 func (l *live) apply(operation string, capacity int64) {
 	l.t.Helper()
-	_, err := l.admin.ApplyPolicies(l.t.Context(), connect.NewRequest(&pb.ApplyPoliciesRequest{AppliedBy: "ann", Because: "test", Policies: []*pb.Policy{{
-		Operation: operation, DefaultCostTokens: 5, Rule: &pb.Policy_TokenBucket{TokenBucket: &pb.TokenBucket{CapacityTokens: capacity}},
-	}}}))
+	l.change(&pb.ApplyPoliciesRequest{Policies: []*pb.Policy{quota(operation, capacity)}})
+}
+
+// change puts policies in force.
+func (l *live) change(req *pb.ApplyPoliciesRequest) {
+	l.t.Helper()
+	req.AppliedBy, req.Because = "ann", "test"
+	if _, err := l.admin.ApplyPolicies(l.t.Context(), connect.NewRequest(req)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// audited are the entries of an action, newest first.
+func (l *live) audited(action string) []*pb.AuditEntry {
+	l.t.Helper()
+	resp, err := l.admin.ListAudit(l.t.Context(), connect.NewRequest(&pb.ListAuditRequest{Action: action}))
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	return resp.Msg.GetEntries()
 }
 
 // limiter is a holder as far as the broker knows one.
@@ -103,6 +130,7 @@ func (h *limiter) take(operation string, tokens int64, accounts ...string) int64
 		id := lease.ShardOf(lease.Key{Account: account, Operation: operation}, h.l.broker.Shards())
 		shards[id] = append(shards[id], &pb.BudgetReport{
 			Key: &pb.BudgetKey{Account: account, Operation: operation}, Sequence: h.next, WantTokens: tokens, NeedTokens: tokens,
+			BoundNs: 1, // it holds nothing yet
 		})
 	}
 	granted := int64(0)

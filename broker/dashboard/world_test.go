@@ -20,30 +20,33 @@ import (
 type world struct {
 	tokenleasev1connect.UnimplementedAdminHandler
 
-	who     *pb.WhoAmIResponse
-	budgets []*pb.Budget
-	holders []*pb.HolderStatus
-	shards  []*pb.ShardStatus
-	audit   []*pb.AuditEntry
-	alarms  []string
+	who      *pb.WhoAmIResponse
+	budgets  []*pb.Budget
+	holders  []*pb.HolderStatus
+	shards   []*pb.ShardStatus
+	accounts []*pb.AccountPolicies
+	audit    []*pb.AuditEntry
+	alarms   []string
+	unusable []string // what is told of a holder that is retired
 }
 
 // operators may do all that the page offers.
 var operators = []string{
-	"DisableOperation", "EnableOperation", "ExplainGrant", "ListAudit", "ListBudgets", "ListGrants", "ListHolders", "ListPolicies",
-	"ListPolicyHistory", "ListShards", "ResolveGrant", "RetireHolder", "ShowBudget", "ShowCluster", "ShowGrant", "ShowHolder", "ShowPolicyStatus", "TopBudgets", "WhoAmI",
+	"DisableOperation", "EnableOperation", "ExplainGrant", "ListAccounts", "ListAudit", "ListBudgets", "ListGrants", "ListHolders", "ListPolicies",
+	"ListPolicyHistory", "ListShards", "MoveShard", "ResolveGrant", "RetireHolder", "RollbackPolicies", "ShowBudget", "ShowCluster", "ShowGrant", "ShowHolder", "ShowPolicyStatus", "TopBudgets", "WhoAmI",
 }
 
 func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMilli() }
 
 // newWorld has so many budgets, in three regions of which one is gone.
 func newWorld(budgets int) *world {
-	w := &world{who: &pb.WhoAmIResponse{Name: "ann@example.com", Verified: true, Roles: []string{"operator"}, Methods: operators}}
+	w := &world{accounts: madeUpAccounts(budgets + 4), who: &pb.WhoAmIResponse{Name: "ann@example.com", Verified: true, Roles: []string{"operator"}, Methods: operators}}
 	for i, region := range []string{"ap-south", "eu-west", "us-east"} {
 		for n := range 2 {
 			h := &pb.HolderStatus{
 				Holder: &pb.Holder{Region: region, Instance: "limiter-" + strconv.Itoa(n)}, Epoch: uint64(3 + i), RegisteredUnixMs: ago(26 * time.Hour),
 				LastHeardUnixMs: ago(time.Duration(n+1) * 700 * time.Millisecond), LiveGrants: int64(budgets / 3), LiveTokens: int64(budgets * 47), PolicyVersion: 17,
+				RoundTripNs: int64(10*i+n) * int64(1234567*time.Nanosecond),
 			}
 			if i == 0 && n == 1 {
 				h.LastHeardUnixMs, h.LiveGrants, h.LiveTokens = ago(11*time.Minute), 0, 0
@@ -59,8 +62,10 @@ func newWorld(budgets int) *world {
 		w.shards = append(w.shards, &pb.ShardStatus{
 			Shard: id, BrokerId: fmt.Sprintf("broker-%d", id%3), BrokerUrl: fmt.Sprintf("https://10.0.0.%d:7600", id%3+5), Head: int64(918273 + id*131),
 			LedgerNs: int64(93 * time.Hour), CommittedUnixMs: ago(time.Duration(id) * 300 * time.Millisecond), PolicyVersion: 17,
+			OwnedSinceUnixMs: ago(time.Duration(id+1) * 7 * time.Hour),
 		})
 	}
+	w.shards[5].MovedTo = w.shards[5].GetBrokerId()
 	w.audit = []*pb.AuditEntry{
 		{Id: "3", UnixMs: ago(4 * time.Minute), Action: "holders.retire", By: "ann@example.com", Verified: true, Because: "rack 12 in ap-south lost power, ticket 4711", Subject: "ap-south/limiter-1", BeforeJson: `{"epoch":3,"retired":false}`, AfterJson: `{"epoch":3,"retired":true,"grants":2,"counted_as_spent":1215}`, Forced: true},
 		{Id: "2", UnixMs: ago(3 * time.Hour), Action: "policies.apply", By: "bob", Because: "more reports for premium", Subject: "plan premium", AfterJson: `{"capacity":400}`},
@@ -85,7 +90,7 @@ func madeUpBudget(i int) *pb.Budget {
 	}
 	switch i % 6 {
 	case 0:
-		b.Policy, b.AvailableTokens = bucketRule(40, 20), 10
+		b.Policy, b.AvailableTokens = withDeadline(bucketRule(40, 20)), 10
 		regions(0, 15, 10, 5)
 		b.FullInNs, b.HasFullIn = int64(500*time.Millisecond), false
 	case 1:
@@ -115,6 +120,14 @@ func madeUpBudget(i int) *pb.Budget {
 	return b
 }
 
+// lapsesAfter is a deadline for what is live under a policy that has one.
+func lapsesAfter(b *pb.Budget, state pb.GrantState) int64 {
+	if state != pb.GrantState_GRANT_STATE_LIVE || b.GetPolicy().GetReclaim() != pb.Reclaim_RECLAIM_DEADLINE {
+		return 0
+	}
+	return b.GetPolicy().GetMaxStalenessNs() + b.GetPolicy().GetReclaimMarginNs()
+}
+
 // madeUpGrants are the grants of a budget.
 func madeUpGrants(b *pb.Budget) []*pb.Grant {
 	var all []*pb.Grant
@@ -130,7 +143,7 @@ func madeUpGrants(b *pb.Budget) []*pb.Grant {
 			all = append(all, &pb.Grant{
 				GrantId: fmt.Sprintf("g1-%03x-%08x", b.GetShard(), 1000+10*i+int(part.state)), Budget: b.GetKey(), Holder: &pb.Holder{Region: r.GetRegion(), Instance: part.instance},
 				Epoch: uint64(3 + i), IssuedTokens: part.tokens * 9, SpentTokens: part.tokens * 8, OutstandingTokens: part.tokens, State: part.state,
-				OpenedUnixMs: ago(time.Duration(i+2) * 17 * time.Minute), PolicyVersion: 17,
+				OpenedUnixMs: ago(time.Duration(i+2) * 17 * time.Minute), PolicyVersion: 17, LapsesAfterNs: lapsesAfter(b, part.state),
 			})
 		}
 	}
@@ -278,7 +291,7 @@ func (w *world) TopBudgets(_ context.Context, req *connect.Request[pb.TopBudgets
 	for i, b := range w.budgets[:min(len(w.budgets), int(req.Msg.GetLimit()))] {
 		resp.Budgets = append(resp.Budgets, &pb.BudgetActivity{
 			Key: b.GetKey(), CapacityTokens: max(40, b.GetReservedTokens()+b.GetAvailableTokens()), AvailableTokens: b.GetAvailableTokens(), ReservedTokens: b.GetReservedTokens(),
-			SpentTokensPerSecond: 4321.5 / float64(i+1), WantedTokens: int64(1000 / (i + 1)), WaitingHolders: int64(i % 4),
+			SpentTokensPerSecond: 4321.5 / float64(i+1), WantedTokens: int64(1000 / (i + 1)), WaitingHolders: int64(i % 4), Reclaim: b.GetPolicy().GetReclaim(),
 		})
 	}
 	return answer(resp)
@@ -298,6 +311,9 @@ func (w *world) ShowCluster(context.Context, *connect.Request[pb.ShowClusterRequ
 
 func (w *world) RetireHolder(_ context.Context, req *connect.Request[pb.RetireHolderRequest]) (*connect.Response[pb.RetireHolderResponse], error) {
 	resp := &pb.RetireHolderResponse{ClusterId: "5f2c81a09be34d17", Status: w.holders[1], HeardMsAgo: 14_000, NeedsForce: true, DryRun: true}
+	if len(w.unusable) > 0 {
+		resp.Unusable, resp.UnusableCount = w.unusable, int64(len(w.unusable)+2)
+	}
 	for _, g := range w.grants() {
 		if g.GetHolder().GetRegion() == req.Msg.GetHolder().GetRegion() && g.GetState() == pb.GrantState_GRANT_STATE_ORPHANED {
 			resp.Grants = append(resp.Grants, g)

@@ -2,10 +2,11 @@
 // the command, and leaves the decision to the broker.
 
 import { call } from './api.js';
+import { canLapse, lapses } from './deadline.js';
 import { act } from './dialogs.js';
 import { el } from './dom.js';
 import { big, count, holderName, length, name, tokens, visible } from './format.js';
-import { facts, note, table } from './parts.js';
+import { facts, lapseColumn, note, table, unusable } from './parts.js';
 
 // heard says how long ago a holder was heard.
 const heard = (ms) => (Number(ms) < 0 ? 'never' : `${length(Number(ms))} ago`);
@@ -26,7 +27,7 @@ export function retire(who, holder, done) {
       const did = await call('RetireHolder', {
         holder, epoch: would.status.epoch, attestedBy: values.by, because: values.because, force: Boolean(values.force),
       });
-      return [el('p', null, `${named} is retired, epoch ${tokens(did.status?.epoch)} and before. `, count(did.grantsCount, 'grant'), ' resolved: ', effect(did.countedAsSpentTokens, did.freedSlots), '.')];
+      return [el('p', null, `${named} is retired, epoch ${tokens(did.status?.epoch)} and before. `, count(did.grantsCount, 'grant'), ' resolved: ', effect(did.countedAsSpentTokens, did.freedSlots), '.'), inTheWay(did)];
     },
   });
 }
@@ -45,10 +46,15 @@ function effect(spent, slots) {
   return parts.join(', ');
 }
 
+// comesBack is what becomes of what counts as spent.
+const comesBack = 'comes back by the rule of its budget: through refill, or as its window ends, never at once, and to a fixed quota never at all';
+
+const inTheWay = (answer) => unusable(answer, (n) => `${count(n, 'unreadable record')} ${big(n) === 1n ? 'is' : 'are'} in the way: what they hold stays reserved until they are mended.`);
+
 function retirePreview(named, would) {
   const grants = would.grants ?? [];
   return [
-    el('p', null, 'You attest that no process of ', el('b', null, named), `, epoch ${tokens(would.status?.epoch)} or earlier, runs, or can ever resume. It is fenced, and what it holds counts as spent now: that comes back through refill, or as its window ends, and never at once.`),
+    el('p', null, 'You attest that no process of ', el('b', null, named), `, epoch ${tokens(would.status?.epoch)} or earlier, runs, or can ever resume. It is fenced, ${big(would.countedAsSpentTokens) > 0n ? `and what it holds counts as spent now: that ${comesBack}` : 'and no tokens of it are out'}.`),
     facts(
       ['Cluster', would.clusterId],
       ['Last heard', heard(would.heardMsAgo), would.needsForce && 'alarm'],
@@ -56,12 +62,14 @@ function retirePreview(named, would) {
       ['Counts as spent', count(would.countedAsSpentTokens, 'token')],
       big(would.freedSlots) > 0n && ['Free at once', count(would.freedSlots, 'slot')],
     ),
+    inTheWay(would),
     grants.length > 0 && el('div.inset', { tabindex: '0', role: 'region', 'aria-label': 'Grants that are resolved' }, table('Grants that are resolved', [
       { head: 'Grant', cell: (g) => el('span.id', null, g.grantId) },
       { head: 'Account', cell: (g) => name(g.budget?.account) },
       { head: 'Operation', cell: (g) => name(g.budget?.operation) },
       { head: 'Epoch', number: true, cell: (g) => tokens(g.epoch) },
       { head: 'Outstanding', number: true, cell: (g) => tokens(g.outstandingTokens) },
+      lapseColumn(grants),
     ], grants.slice(0, 200), { key: (g) => g.grantId, hideCaption: true })),
     big(would.grantsCount) > 200n && note(`and ${tokens(big(would.grantsCount) - 200n)} more`),
     note('Wait for the holder’s own account where you can: it gives it when it starts again with its journal.'),
@@ -98,11 +106,12 @@ const retireEpoch = (named, grant) => ({
 });
 
 const resolvePreview = (named, grant) => [
-  el('p', null, 'You attest that no process of ', el('b', null, named), `, epoch ${tokens(grant.epoch)}, runs, or can ever resume. What is outstanding counts as spent now, and comes back through refill. Slots are free at once instead: of those you attest that the work which held them has ended.`),
+  el('p', null, 'You attest that no process of ', el('b', null, named), `, epoch ${tokens(grant.epoch)}, runs, or can ever resume. What is outstanding counts as spent now, and ${comesBack}. Slots are free at once instead: of those you attest that the work which held them has ended.`),
   facts(
     ['Account', name(grant.budget?.account)],
     ['Operation', name(grant.budget?.operation)],
     ['Outstanding', count(grant.outstandingTokens, 'token')],
+    canLapse(grant) && ['Lapses', lapses(grant)],
   ),
 ];
 

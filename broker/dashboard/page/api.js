@@ -21,7 +21,8 @@ export async function call(method, request, signal) {
   try {
     response = await fetch(new URL(`${root}tokenlease.v1.Admin/${method}`, document.baseURI), {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'Connect-Protocol-Version': '1' },
+      // The broker knows how long the answer is waited for, and answers before that.
+      headers: { 'Content-Type': 'application/json', 'Connect-Protocol-Version': '1', 'Connect-Timeout-Ms': String(patience) },
       body: JSON.stringify(request ?? {}),
       cache: 'no-store',
       signal: signal ? AbortSignal.any([signal, limit]) : limit,

@@ -2,12 +2,14 @@
 // saying how current what is shown is.
 
 import * as actions from './actions.js';
+import * as placing from './actions-cluster.js';
 import { call, optional } from './api.js';
 import { el, patch } from './dom.js';
-import { moment, setClock, visible } from './format.js';
+import { big, moment, setClock, visible } from './format.js';
 import { remember } from './memory.js';
 import { link, meetRegions, note } from './parts.js';
 import { alarms, strip } from './summary.js';
+import { account, accounts } from './views/accounts.js';
 import { audit } from './views/audit.js';
 import { budget } from './views/budget.js';
 import { budgets } from './views/budgets.js';
@@ -25,8 +27,8 @@ import { shards } from './views/shards.js';
 //   render(data, params, ctx)  nodes that show that
 //   every                   how often to ask, in milliseconds: a second if unset
 //   nav                     the view that leads to it
-const views = { budgets, grants, holders, policies, audit, shards, budget, grant, holder };
-const listed = ['budgets', 'grants', 'holders', 'policies', 'audit', 'shards'];
+const views = { budgets, grants, holders, policies, accounts, audit, shards, budget, grant, holder, account };
+const listed = ['budgets', 'grants', 'holders', 'policies', 'accounts', 'audit', 'shards'];
 
 const second = 1000;
 const $ = (id) => document.getElementById(id);
@@ -51,6 +53,8 @@ const ctx = {
     resolve: (of) => actions.resolve(state.who, of, refresh),
     disable: (operation) => actions.disable(state.who, operation, refresh),
     enable: (of) => actions.enable(state.who, of, refresh),
+    rollback: (version) => placing.rollback(state.who, version, refresh),
+    move: (shard) => placing.move(state.who, shard, refresh),
   },
 };
 
@@ -119,7 +123,7 @@ function again(took) {
 const verdicts = {
   unimplemented: 'This broker does not have that view yet.',
   permission_denied: 'You may not see this.',
-  unauthenticated: 'The broker does not know you: it asks for a certificate.',
+  unauthenticated: 'The broker does not know you: give this browser the certificate of a viewer or an operator, and reload.',
   not_found: 'There is none.',
   invalid_argument: 'The address of this view is not right.',
 };
@@ -159,7 +163,7 @@ async function summarize() {
       optional(call('WhoAmI')), optional(call('ShowCluster')), optional(call('ListShards')), optional(call('ListHolders')),
     ]);
     const told = state.who === null;
-    Object.assign(state, { who, summary: { who, cluster, shards: shardList?.shards, holders: holderList?.holders } });
+    Object.assign(state, { who, summary: { who, cluster, shards: shardList?.shards, holders: holderList?.holders, short: big(holderList?.unusableCount) > 0n } });
     if (cluster?.unixMs) setClock(cluster.unixMs);
     meetRegions(new Set((holderList?.holders ?? []).map((h) => h.holder.region)));
     patch($('cluster'), strip(state.summary));

@@ -11,8 +11,9 @@ const refusals = ['invalid_argument', 'not_found', 'already_exists', 'permission
 // act asks a person to confirm something, and does it.
 //
 //   title, verb: of the dialog and its button
-//   preview():   resolves to {nodes, options}: what would happen, and the choices
-//                {name, text, explain} that it calls for
+//   preview():   resolves to {nodes, options}: what would happen, and the choices that
+//                it calls for: {name, text, explain} is one to tick, and with values,
+//                [value, words] each, one to be made among them
 //   typed:       the name to type; absent where there is nothing to lose
 //   reason:      'required' or 'optional'
 //   send(values, previewed): does it; values has by, because and the options;
@@ -46,7 +47,8 @@ export function act(who, { title, verb, preview, typed, reason = 'required', sen
   let busy = true; // until there is a preview
   const ready = () => {
     const named = !typed || name.value === typed || name.value === visible(typed);
-    submit.disabled = busy || !previewed || !named || (reason === 'required' && !because.value.trim()) || (!who?.verified && !by.value.trim());
+    const chosen = [...options.querySelectorAll('select')].every((list) => list.value);
+    submit.disabled = busy || !previewed || !named || !chosen || (reason === 'required' && !because.value.trim()) || (!who?.verified && !by.value.trim());
   };
   const look = async () => {
     busy = true;
@@ -54,7 +56,9 @@ export function act(who, { title, verb, preview, typed, reason = 'required', sen
     try {
       previewed = await preview();
       patch(shown, previewed.nodes);
-      patch(options, (previewed.options ?? []).map(option));
+      const chosen = [...options.querySelectorAll('select')].map((list) => [list, list.value]);
+      patch(options, (previewed.options ?? []).map((one) => (one.values ? choice(one) : option(one))));
+      for (const [list, value] of chosen) list.value = [...list.options].some((o) => o.value === value) ? value : '';
     } catch (error) {
       previewed = undefined;
       patch(shown, el('p', null, 'There is nothing to confirm:'));
@@ -75,6 +79,7 @@ export function act(who, { title, verb, preview, typed, reason = 'required', sen
     fault.textContent = '';
     const values = { because: because.value.trim(), by: who?.verified ? who.name : by.value.trim() };
     for (const box of options.querySelectorAll('input')) values[box.name] = box.checked;
+    for (const list of options.querySelectorAll('select')) values[list.name] = list.value;
     if (!who?.verified) remember('person', values.by);
     try {
       const nodes = await send(values, previewed);
@@ -82,7 +87,7 @@ export function act(who, { title, verb, preview, typed, reason = 'required', sen
       close(nodes);
     } catch (error) {
       await look(); // what has changed meanwhile, and what that calls for
-      fault.textContent = refusals.includes(error.code) ? `Refused: ${visible(error.message)}` : `No answer: ${visible(error.message)}. It may have been done all the same; to repeat it is safe.`;
+      fault.textContent = outcome(error);
       fault.scrollIntoView({ block: 'nearest' });
     }
   };
@@ -99,6 +104,13 @@ export function act(who, { title, verb, preview, typed, reason = 'required', sen
   look();
 }
 
+// outcome says what has come of it.
+function outcome({ code, message }) {
+  if (refusals.includes(code)) return `Refused: ${visible(message)}`;
+  if (code === 'data_loss') return `Not all of it is done: ${visible(message)}`;
+  return `No answer: ${visible(message)}. It may have been done all the same; to repeat it is safe.`;
+}
+
 const field = (part, label, input, explain) => el('div.field', null,
   el('label', { for: `dialog-${part}` }, label), input,
   explain && el('p.note', { id: `dialog-${part}-note` }, explain));
@@ -106,3 +118,10 @@ const field = (part, label, input, explain) => el('div.field', null,
 const option = ({ name, text, explain }) => el('div.option', { 'data-key': name },
   el('input', { type: 'checkbox', name, id: `dialog-${name}`, 'aria-describedby': `dialog-${name}-note` }),
   el('div', null, el('label', { for: `dialog-${name}` }, text), el('p.note', { id: `dialog-${name}-note` }, explain)));
+
+const choice = ({ name, text, explain, values }) => el('div.field', { 'data-key': name },
+  el('label', { for: `dialog-${name}` }, text),
+  el('select', { name, id: `dialog-${name}`, required: true, 'aria-describedby': `dialog-${name}-note` },
+    el('option', { value: '' }, 'choose …'),
+    values.map(([value, words]) => el('option', { value, 'data-key': value }, words))),
+  el('p.note', { id: `dialog-${name}-note` }, explain));

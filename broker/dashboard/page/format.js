@@ -112,6 +112,14 @@ export function looseness(policy, notStrict) {
   return why.length ? why.join(', ') : notStrict ? 'by its policy' : '';
 }
 
+// strictness is whether no more than the rule is ever admitted, as the command says it:
+// by clocks it is where lost credit is reclaimed by deadline.
+export function strictness(policy, notStrict) {
+  const why = looseness(policy, notStrict);
+  if (why) return `no: ${why}`;
+  return policy?.reclaim === 'RECLAIM_DEADLINE' ? 'by clocks' : 'yes';
+}
+
 // origin is where a policy comes from.
 export function origin(policy) {
   if (policy?.account) return 'this account alone';

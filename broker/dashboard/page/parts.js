@@ -1,5 +1,6 @@
 // What several views show: bars, tables, pages, grants.
 
+import { canLapse, deadline, hasDeadline, lapses, weakness } from './deadline.js';
 import { el } from './dom.js';
 import { age, big, capacity, count, holderName, looseness, name, share, tokens, word } from './format.js';
 import { recall, remember } from './memory.js';
@@ -64,8 +65,16 @@ export function legend(regions) {
   return el('ul.legend', { 'aria-label': 'Colours of the bars' },
     entry('available', 'available'),
     [...regions].sort().map((region) => entry(hue(region), `held by ${region}`)),
-    entry('unknown', 'unknown: its holder is gone'), entry('recovering', 'recovering'), entry('debt', 'debt'));
+    entry('unknown', 'unknown: not accounted for'), entry('recovering', 'recovering'), entry('debt', 'debt'));
 }
+
+// unusable tells which records could not be read, and what is missing because of that.
+export const unusable = (answer, words = missing) => big(answer.unusableCount) > 0n && el('div.verdict.warn', { 'data-key': 'unusable' },
+  el('p', null, `${words(answer.unusableCount)} See `, el('code', null, 'tokenlease verify'), '.'),
+  el('ul', null, (answer.unusable ?? []).map((fault) => el('li', null, name(fault)))),
+  big(answer.unusableCount) > BigInt((answer.unusable ?? []).length) && note(`and ${tokens(big(answer.unusableCount) - BigInt((answer.unusable ?? []).length))} more`));
+
+const missing = (n) => `${count(n, 'record')} cannot be read: figures here are too low by what ${big(n) === 1n ? 'it holds, which stays reserved until it is' : 'they hold, which stays reserved until they are'} mended.`;
 
 // badge is a word that stands out.
 export const badge = (text, kind = '', title) => el(`span.badge${kind && `.${kind}`}`, { title }, text);
@@ -75,6 +84,12 @@ export function notStrict(policy, flag) {
   const why = looseness(policy, flag);
   return why && badge(`not strict: ${why}`, 'warn', 'More may be admitted than the rule says.');
 }
+
+// weaker marks a budget of which credit comes back without proof.
+export const weaker = (policy) => hasDeadline(policy) && badge(deadline(policy), 'warn', weakness);
+
+// lapseColumn tells which grants end without proof, where some do.
+export const lapseColumn = (grants) => grants.some(canLapse) && { head: 'Lapses', wide: true, cell: (g) => (canLapse(g) ? el('span.lapse', null, badge(lapses(g), 'warn', weakness)) : el('span.none', null, lapses(g))) };
 
 // table has a caption and columns: {head, cell(row)}, and what they are: number, wide
 // (wraps), long (takes a line on narrow screens), tight. There each row is a block,
@@ -145,7 +160,7 @@ export const holderLink = (h) => el('a', { href: link('holder', { region: h?.reg
 // stateBadge is what is known of a grant.
 export function stateBadge(grant) {
   const state = word(grant.state, 'GRANT_STATE_');
-  return [badge(state, state === 'orphaned' ? 'alarm' : 'good', state === 'orphaned' ? 'Its holder is gone and has not accounted for it: unknown, and reserved.' : undefined),
+  return [badge(state, state === 'orphaned' ? 'alarm' : 'good', state === 'orphaned' ? 'The epoch that holds it is gone and has not accounted for it: unknown, and reserved.' : undefined),
     grant.kept && badge('kept', 'warn', 'Its holder has ended it; work may still use the slots.')];
 }
 
@@ -162,6 +177,7 @@ export function grantsTable(caption, grants, ctx, { budget = true, holder = true
     { head: 'Spent', number: true, cell: (g) => tokens(g.spentTokens) },
     { head: 'Returned', number: true, cell: (g) => tokens(g.returnedTokens) },
     { head: 'Opened', cell: (g) => age(g.openedUnixMs, 'unknown') },
+    lapseColumn(grants),
     ctx.may('ResolveGrant') && { head: 'Act', tight: true, cell: (g) => button('Resolve…', () => ctx.act.resolve(g), { label: `Resolve grant ${g.grantId}…` }) },
   ], grants, { key: (g) => g.grantId, empty });
 }

@@ -6,15 +6,15 @@ import { badge, link } from './parts.js';
 
 const sum = (rows, field) => rows.reduce((all, row) => all + big(row[field]), 0n);
 
-// strip is the line.
-export function strip({ who, cluster, shards, holders }) {
+// strip is the line. Its sums are short where records cannot be read.
+export function strip({ who, cluster, shards, holders, short }) {
   return [
     cluster && item('Cluster', el('span.id', { title: visible(cluster.clusterId) }, visible(cluster.clusterId).slice(0, 8)), (cluster.generation ?? 0) > 1 && ` generation ${cluster.generation}`),
     cluster && item('Brokers', el('a', { href: link('shards') }, brokers(cluster.brokers ?? []))),
     shards && item('Shards', el('a', { href: link('shards') }, owners(shards))),
     cluster && item('Policy version', el('a', { href: link('policies') }, tokens(cluster.policyVersion))),
-    holders && item('Held', `${tokens(sum(holders, 'liveTokens'))} in `, el('a', { href: link('grants') }, count(sum(holders, 'liveGrants'), 'grant'))),
-    holders && item('Unknown', unknown(holders)),
+    holders && item('Held', short && 'at least ', `${tokens(sum(holders, 'liveTokens'))} in `, el('a', { href: link('grants') }, count(sum(holders, 'liveGrants'), 'grant'))),
+    holders && item('Unknown', unknown(holders, short)),
     item('You', identity(who)),
   ];
 }
@@ -31,10 +31,10 @@ function owners(shards) {
   return lost ? badge(`${lost} of ${shards.length} without owner`, 'alarm') : `${shards.length}, all owned`;
 }
 
-function unknown(holders) {
+function unknown(holders, short) {
   const grants = sum(holders, 'orphanedGrants');
-  if (grants === 0n) return 'none';
-  return el('a', { href: link('grants', { state: 'ORPHANED' }) }, el('b.alarming', null, tokens(sum(holders, 'orphanedTokens'))), ` in ${count(grants, 'grant')}`);
+  if (grants === 0n) return short ? 'none that can be read' : 'none';
+  return el('a', { href: link('grants', { state: 'ORPHANED' }) }, short && 'at least ', el('b.alarming', null, tokens(sum(holders, 'orphanedTokens'))), ` in ${count(grants, 'grant')}`);
 }
 
 function identity(who) {

@@ -2,9 +2,10 @@
 
 import { call } from '../api.js';
 import { chart, sample } from '../chart.js';
+import { hasDeadline, reclaim, staleness, weakness } from '../deadline.js';
 import { el } from '../dom.js';
-import { age, big, capacity, exact, lengthNs, local, looseness, name, origin, rule, share, tokens, visible, word } from '../format.js';
-import { badge, bar, facts, grantsTable, heldTokens, legend, link, meetRegions, note, notStrict, regionsOf, section, slice, swatch, table } from '../parts.js';
+import { age, big, capacity, exact, lengthNs, local, name, origin, rule, share, strictness, tokens, visible, word } from '../format.js';
+import { badge, bar, facts, grantsTable, heldTokens, legend, link, meetRegions, note, notStrict, regionsOf, section, slice, swatch, table, unusable, weaker } from '../parts.js';
 
 export const budget = {
   nav: 'budgets',
@@ -13,25 +14,28 @@ export const budget = {
 
   async load({ account, operation }, signal) {
     try {
-      const { budget: found } = await call('ShowBudget', { key: { account, operation } }, signal);
-      meetRegions(regionsOf([found]));
-      return { found, history: sample(found) };
+      const answer = await call('ShowBudget', { key: { account, operation } }, signal);
+      meetRegions(regionsOf([answer.budget]));
+      return { answer, history: sample(answer.budget) };
     } catch (error) {
       if (error.code === 'not_found') return { missing: error.message };
       throw error;
     }
   },
 
-  render({ found: b, history, missing }, params, ctx) {
+  render({ answer, history, missing }, params, ctx) {
     if (missing) return [el('div.empty', null, el('h2', null, 'No record'), el('p', null, 'The budget is full, and nothing of it is out, or it was never asked for.'), note(visible(missing)))];
+    const b = answer.budget;
     const grants = slice('budget', params, b.grants ?? [], 50);
     return [
-      el('p.badges', null, notStrict(b.policy, b.notStrict), b.policy?.disabled && badge('disabled', 'alarm', visible(b.policy.disabledBecause))),
+      unusable(answer),
+      el('p.badges', null, notStrict(b.policy, b.notStrict), weaker(b.policy), b.policy?.disabled && badge('disabled', 'alarm', visible(b.policy.disabledBecause))),
+      hasDeadline(b.policy) && el('p.advice', null, weakness),
       bar(b, '.large'),
       legend(regionsOf([b])),
       numbers(b),
       section('Last minutes', chart(b, history)),
-      el('div.columns', { 'data-key': 'columns' }, regions(b), policy(b.policy, b.notStrict)),
+      el('div.columns', { 'data-key': 'columns' }, regions(b), policy(b.policy, b.notStrict, b.key?.account)),
       grantsTable('Grants', grants.shown, ctx, { budget: false, empty: 'Nothing of it is out.' }),
       grants.pager,
     ];
@@ -63,17 +67,19 @@ function regions(b) {
 }
 
 // policy tells a policy's fields, by the names that a policy file has.
-export function policy(p, flag) {
+function policy(p, flag, account) {
   if (!p) return section('Policy', note('None is in force: everything is denied.'));
-  const why = looseness(p, flag);
+  const strict = strictness(p, flag);
   return section('Policy', facts(
     ['Rule', rule(p)],
     ['For', p.plan ? el('a', { href: link('policies') }, origin(p)) : origin(p)],
+    ['Account', el('a', { href: link('account', { name: account }) }, 'what rules its operations')],
     ['Version', [tokens(p.version), big(p.updatedUnixMs) > 0n && [', ', age(p.updatedUnixMs)]]],
-    ['Strict', why ? `no: ${why}` : 'yes', why && 'alarm'],
+    ['Strict', strict, strict !== 'yes' && 'alarm'],
     ['Cost', [tokens(p.defaultCostTokens), big(p.maxCostTokens) > 0n && `, at most ${tokens(p.maxCostTokens)}`, p.allowZeroCost && ', 0 allowed']],
     ['Max share', `${p.maxSharePercent || 100} % for one limiter`],
-    ['Reclaim', word(p.reclaim, 'RECLAIM_') || 'proof'],
+    ['Max staleness', staleness(p)],
+    ['Reclaim', reclaim(p), hasDeadline(p) && 'alarm'],
     ['Unavailable', word(p.onUnavailable, 'UNAVAILABILITY_') || 'reject'],
     p.local && ['Local allowance', local(p.local)],
     big(p.holdNs) > 0n && ['Hold', exact(p.holdNs)],

@@ -3,7 +3,7 @@
 import { call } from '../api.js';
 import { el } from '../dom.js';
 import { big, capacity, count, rule, tokens } from '../format.js';
-import { badge, bar, budgetLink, counted, heldTokens, legend, meetRegions, note, notStrict, pager, regionsOf, table } from '../parts.js';
+import { badge, bar, budgetLink, counted, heldTokens, legend, meetRegions, note, notStrict, pager, regionsOf, table, unusable, weaker } from '../parts.js';
 import { choice, search } from './controls.js';
 
 const sizes = ['50', '100', '500'];
@@ -31,9 +31,10 @@ export const budgets = {
 function listing(page, params) {
   const rows = page.budgets ?? [];
   return [
+    unusable(page),
     rows.length > 0 && legend(regionsOf(rows)),
     table('Budgets', [
-      { head: 'Account, operation', wide: true, cell: (b) => [budgetLink(b.key), notStrict(b.policy, b.notStrict), b.policy?.disabled && badge('disabled', 'alarm', b.policy.disabledBecause)] },
+      { head: 'Account, operation', wide: true, cell: (b) => [budgetLink(b.key), notStrict(b.policy, b.notStrict), weaker(b.policy), b.policy?.disabled && badge('disabled', 'alarm', b.policy.disabledBecause)] },
       { head: 'Where it is', long: true, cell: (b) => bar(b) },
       { head: 'Available', number: true, cell: (b) => tokens(b.availableTokens) },
       { head: 'Held', number: true, cell: (b) => tokens(heldTokens(b)) },
@@ -58,7 +59,7 @@ function ranking(top, order) {
     note(order === 'busiest' ? 'By what is spent a second, as reported of late.' : 'By what holders want and cannot be given.',
       (top.shardsMissing ?? []).length > 0 && el('b.alarming', null, ` Without ${count(top.shardsMissing.length, 'shard')} whose owner did not answer.`)),
     table(order === 'busiest' ? 'Busiest budgets' : 'Most starved budgets', [
-      { head: 'Account, operation', wide: true, cell: (b) => budgetLink(b.key) },
+      { head: 'Account, operation', wide: true, cell: (b) => [budgetLink(b.key), weaker(b)] },
       { head: 'Where it is', long: true, cell: (b) => bar({ availableTokens: b.availableTokens, reservedTokens: b.reservedTokens, policy: { tokenBucket: { capacityTokens: b.capacityTokens } } }) },
       { head: 'Spent a second', number: true, cell: (b) => new Intl.NumberFormat('en', { maximumFractionDigits: 1 }).format(b.spentTokensPerSecond ?? 0) },
       { head: 'Wanted', number: true, cell: (b) => tokens(b.wantedTokens) },

@@ -1,9 +1,10 @@
 // Grants: all of them with filters, and the story of one.
 
 import { call, optional } from '../api.js';
+import { canLapse, lapses, weakness } from '../deadline.js';
 import { el } from '../dom.js';
 import { age, big, name, tokens, visible } from '../format.js';
-import { budgetLink, button, counted, facts, grantsTable, holderLink, note, pager, section, stateBadge, table } from '../parts.js';
+import { badge, budgetLink, button, counted, facts, grantsTable, holderLink, note, pager, section, stateBadge, table, unusable } from '../parts.js';
 import { choice, search } from './controls.js';
 
 const minute = 60e3;
@@ -28,7 +29,7 @@ export const grants = {
 
   render(page, params, ctx) {
     const rows = page.grants ?? [];
-    return [grantsTable('Grants', rows, ctx, { empty: params.page ? 'There are no more.' : 'No grant is unresolved that fits.' }), pager('grants', params, page.nextPageToken, counted(rows, 'grant'))];
+    return [unusable(page), grantsTable('Grants', rows, ctx, { empty: params.page ? 'There are no more.' : 'No grant is unresolved that fits.' }), pager('grants', params, page.nextPageToken, counted(rows, 'grant'))];
   },
 };
 
@@ -57,8 +58,10 @@ export const grant = {
         ['Returned', tokens(g.returnedTokens)],
         big(g.owedTokens) > 0n && ['Owed', tokens(g.owedTokens), 'alarm'],
         ['Opened', age(g.openedUnixMs, 'unknown')],
+        ['Lapses', canLapse(g) ? badge(lapses(g), 'warn') : lapses(g)],
         ['Policy version', big(g.policyVersion) > 0n ? tokens(g.policyVersion) : 'not reported'],
       ),
+      canLapse(g) && note(weakness),
       !story.ended && ctx.may('ResolveGrant') && el('p', null, button('Resolve…', () => ctx.act.resolve(g))),
       story.events ? events(story) : section('Events', note('This broker does not tell what happened to a grant.')),
     ];

@@ -1,9 +1,11 @@
 // Policies: what is in force, how far it has come, and how it came to be.
 
 import { call, optional } from '../api.js';
+import { changeList } from '../changes.js';
 import { el } from '../dom.js';
-import { age, big, count, holderName, looseness, name, rule, tokens, visible } from '../format.js';
-import { badge, budgetLink, button, holderLink, note, pager, section, table } from '../parts.js';
+import { age, big, count, holderName, name, tokens, visible } from '../format.js';
+import { badge, budgetLink, button, holderLink, link, note, pager, section, table, unusable, weaker } from '../parts.js';
+import { terms } from '../policytable.js';
 
 export const policies = {
   title: () => 'Policies',
@@ -23,25 +25,32 @@ export const policies = {
     disabled(inForce.disabled ?? [], ctx),
     rules('For everybody', inForce.policies ?? [], inForce.disabled ?? [], ctx),
     plans(inForce),
-    history ? changes(history, params) : section('History', note('This broker does not tell the history of its policies.')),
+    history ? versions(history, params, ctx) : section('History', note('This broker does not tell the history of its policies.')),
   ],
 };
 
+function installed(status) {
+  if (status.installed) return 'is taken up everywhere';
+  const behind = (status.shardsBehind ?? []).length + (status.holdersBehind ?? []).length;
+  return behind > 0 ? 'is not taken up everywhere yet' : 'is taken up wherever that is known';
+}
+
 function progress(status) {
   const version = `Version ${tokens(status.version)}`;
-  if (status.installed && status.settled) return el('p.verdict.good', { 'data-key': 'status' }, `${version} is installed everywhere, and no budget has more out than its cap.`);
+  if (status.installed && status.settled) return el('p.verdict.good', { 'data-key': 'status' }, `${version} is taken up everywhere: no limiter holds credit under an older one, and no budget has more out than its cap.`);
   return el('div.verdict.warn', { 'data-key': 'status' },
-    el('p', null, `${version} ${status.installed ? 'is installed everywhere' : 'is not installed everywhere yet'}; ${status.settled ? 'no budget has more out than its cap' : `${count(status.budgetsAboveCount, 'budget has', 'budgets have')} more out than the cap, and until that is in the old cap is the guarantee`}.`),
+    unusable(status, (n) => `${count(n, 'record')} cannot be read, so more may be behind or above its cap than is told.`),
+    el('p', null, `${version} ${installed(status)}; ${status.settled ? 'no budget has more out than its cap' : big(status.budgetsAboveCount) === 0n ? 'whether a budget has more out than its cap is not known' : `${count(status.budgetsAboveCount, 'budget has', 'budgets have')} more out than the cap, and until that is in the old cap is the guarantee`}.`),
     (status.shardsBehind ?? []).length > 0 && el('p', null, `Shards behind: ${status.shardsBehind.join(', ')}.`),
     (status.holdersBehind ?? []).length > 0 && table('Limiters behind', [
       { head: 'Holder', cell: (h) => holderLink(h.holder) },
-      { head: 'Has version', number: true, cell: (h) => tokens(h.policyVersion) },
+      { head: 'Up to version', number: true, cell: (h) => tokens(h.policyVersion) },
       { head: 'Grants', number: true, cell: (h) => tokens(h.grants) },
       { head: 'Outstanding', number: true, cell: (h) => tokens(h.outstandingTokens) },
       { head: 'Last heard', cell: (h) => age(h.lastHeardUnixMs) },
     ], status.holdersBehind, { key: (h) => holderName(h.holder) }),
     (status.budgetsAbove ?? []).length > 0 && table('Budgets above their cap', [
-      { head: 'Budget', wide: true, cell: (b) => budgetLink(b.key) },
+      { head: 'Budget', wide: true, cell: (b) => [budgetLink(b.key), weaker(b)] },
       { head: 'Cap', number: true, cell: (b) => tokens(b.capacityTokens) },
       { head: 'Out', number: true, cell: (b) => tokens(b.reservedTokens) },
       { head: 'Held by', long: true, cell: (b) => (b.holders ?? []).map((h, i) => [i > 0 && ', ', holderLink(h.holder), ` ${tokens(h.outstandingTokens)}`, big(h.orphanedTokens) > 0n && ` (${tokens(h.orphanedTokens)} unknown)`]) },
@@ -60,13 +69,7 @@ function rules(caption, rows, off, ctx) {
   const isOff = new Set(off.map((d) => d.operation));
   return table(caption, [
     { head: 'Operation', wide: true, cell: (p) => [name(p.operation), (p.disabled || isOff.has(p.operation)) && badge('disabled', 'alarm', visible(p.disabledBecause))] },
-    { head: 'Rule', long: true, cell: rule },
-    { head: 'Cost', number: true, cell: (p) => tokens(p.defaultCostTokens) },
-    { head: 'Max cost', number: true, cell: (p) => (big(p.maxCostTokens) > 0n ? tokens(p.maxCostTokens) : el('span.none', null, 'cap')) },
-    { head: 'Max share', number: true, cell: (p) => `${p.maxSharePercent || 100} %` },
-    { head: 'Strict', cell: (p) => { const why = looseness(p); return why ? badge(`no: ${why}`, 'warn') : 'yes'; } },
-    { head: 'Version', number: true, cell: (p) => tokens(p.version) },
-    { head: 'Updated', cell: (p) => age(p.updatedUnixMs, 'unknown') },
+    ...terms,
     ctx?.may('DisableOperation') && { head: 'Act', tight: true, cell: (p) => button('Disable…', () => ctx.act.disable(p.operation), { label: `Disable ${visible(p.operation)}…`, why: isOff.has(p.operation) ? 'It is disabled.' : undefined }) },
   ], rows, { key: (p) => p.operation, empty: 'No policy is in force: everything is denied.' });
 }
@@ -75,24 +78,20 @@ function plans(inForce) {
   const all = inForce.plans ?? [];
   if (!all.length) return null;
   return section('Plans',
-    note(inForce.defaultPlan ? `Accounts without a plan of their own have ${inForce.defaultPlan}.` : 'Accounts without a plan of their own have none.'),
+    note(el('a', { href: link('accounts') }, 'Accounts'), ' are assigned to plans. ', inForce.defaultPlan ? `Accounts without a plan of their own have ${inForce.defaultPlan}.` : 'Accounts without a plan of their own have none.'),
     all.map((plan) => el('details', { 'data-key': `plan ${plan.name}` },
       el('summary', null, el('b', null, plan.name), ` ${count((plan.policies ?? []).length, 'operation')}, version ${tokens(plan.version)}, `, age(plan.updatedUnixMs, 'unknown'), ' ', plan.name === inForce.defaultPlan && badge('default')),
       rules(`Plan ${plan.name}`, plan.policies ?? [], inForce.disabled ?? []))));
 }
 
-function changes(history, params) {
+function versions(history, params, ctx) {
   return section('History',
     el('ol.history', null, (history.versions ?? []).map((v) => el('li', { 'data-key': `version ${v.version}` },
       el('details', null,
-        el('summary', null, el('b', null, tokens(v.version)), ' ', v.action, ' by ', name(v.by), ', ', age(v.unixMs), v.because && [': ', name(v.because)]),
-        el('ul', null, (v.changes ?? []).map(change)))))),
+        el('summary', null, el('b', null, tokens(v.version)), ' ', v.action, big(v.toVersion) > 0n && ` to ${tokens(v.toVersion)}`, ' by ', name(v.by), ', ', age(v.unixMs), v.because && [': ', name(v.because)]),
+        changeList(v.changes ?? [])),
+      ctx.may('RollbackPolicies') && button('Roll back…', () => ctx.act.rollback(v.version), {
+        label: `Roll back to version ${tokens(v.version)}…`, why: big(v.version) >= big(history.version) ? 'It is in force.' : undefined,
+      })))),
     pager('policies', params, history.nextPageToken, count((history.versions ?? []).length, 'version')));
 }
-
-const side = (policy, text) => (policy ? rule(policy) : text ? name(text) : 'none');
-
-const change = (c) => el('li', null, name(c.subject), ': ',
-  el('del', null, side(c.before, c.beforeText)), ' → ', el('ins', null, side(c.after, c.afterText)),
-  big(c.liveBudgets) > 0n && `, ${count(c.liveBudgets, 'live budget')}`,
-  big(c.recalledTokens) > 0n && `, ${tokens(c.recalledTokens)} recalled`);

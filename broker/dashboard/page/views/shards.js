@@ -3,7 +3,7 @@
 import { call, optional } from '../api.js';
 import { el } from '../dom.js';
 import { age, big, length, lengthNs, name, share, tokens, visible } from '../format.js';
-import { badge, facts, note, section, slice, table } from '../parts.js';
+import { badge, button, facts, note, section, slice, table, unusable } from '../parts.js';
 
 export const shards = {
   title: () => 'Shards',
@@ -14,19 +14,22 @@ export const shards = {
     return { list, cluster };
   },
 
-  render({ list, cluster }, params) {
+  render({ list, cluster }, params, ctx) {
     const { shown, pager } = slice('shards', params, list.shards ?? [], 64);
     return [
       cluster && brokers(cluster),
       cluster && store(cluster.store ?? {}),
+      unusable(list),
       table('Shards', [
         { head: 'Shard', number: true, cell: (s) => String(s.shard ?? 0) },
         { head: 'Owner', cell: (s) => (s.brokerId ? el('span', { title: s.brokerUrl }, visible(s.brokerId)) : badge('no owner', 'alarm', 'Its budgets cannot be granted from until a broker takes it over.')) },
-        { head: 'Placed', cell: (s) => (s.movedTo ? `by an operator, at ${visible(s.movedTo)}` : el('span.none', null, 'by the cluster')) },
+        { head: 'Since', cell: (s) => (s.brokerId ? age(s.ownedSinceUnixMs, 'not told') : '') },
+        { head: 'Placed', long: true, cell: (s) => (s.movedTo ? `by an operator, at ${visible(s.movedTo)}` : el('span.none', null, 'by the cluster')) },
         { head: 'Head', number: true, cell: (s) => tokens(s.head) },
         { head: 'Last commit', cell: (s) => age(s.committedUnixMs, 'none yet') },
         { head: 'Ledger time', number: true, cell: (s) => lengthNs(s.ledgerNs) },
         { head: 'Policy version', number: true, cell: (s) => [tokens(s.policyVersion), ' ', cluster && big(s.policyVersion) < big(cluster.policyVersion) && badge('behind', 'warn')] },
+        ctx.may('MoveShard') && { head: 'Act', tight: true, cell: (s) => button('Move…', () => ctx.act.move(s.shard ?? 0), { label: `Move shard ${s.shard ?? 0}…` }) },
       ], shown, { key: (s) => String(s.shard ?? 0), empty: 'None.' }),
       pager,
     ];
