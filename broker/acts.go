@@ -6,6 +6,8 @@ import (
 	"path"
 
 	"connectrpc.com/connect"
+
+	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 // act is a request by which an operator changes something. Each says why.
@@ -43,12 +45,26 @@ func logActs(log *slog.Logger) connect.Interceptor {
 			}
 			by, verified := person(ctx, actor(asked))
 			attrs := []any{"method", path.Base(req.Spec().Procedure), "by", by, "verified", verified, "because", asked.GetBecause()}
-			if err != nil {
+			switch {
+			case err != nil:
 				log.Warn("a change was not made", append(attrs, "error", err)...)
-			} else {
+			case isUnchanged(resp.Any()):
+				log.Info("nothing was changed: it was so already", attrs...)
+			default:
 				log.Info("a change was made", attrs...)
 			}
 			return resp, err
 		}
 	})
+}
+
+// isUnchanged says that, as an answer tells, all that was asked for was so already.
+func isUnchanged(answer any) bool {
+	switch m := answer.(type) {
+	case interface{ GetChanges() []*pb.PolicyChange }:
+		return len(m.GetChanges()) == 0
+	case *pb.EnableOperationResponse:
+		return !m.GetWasDisabled()
+	}
+	return false
 }

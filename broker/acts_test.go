@@ -31,15 +31,23 @@ func TestActsAreLogged(t *testing.T) {
 	if _, err := n.admin.RollbackPolicies(s.ctx, connect.NewRequest(rollback)); err == nil {
 		t.Error("a version that never was is rolled back to")
 	}
+	if _, err := n.admin.EnableOperation(s.ctx, connect.NewRequest(&pb.EnableOperationRequest{Operation: "logout", EnabledBy: "dee"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.admin.ApplyPolicies(s.ctx, connect.NewRequest(&pb.ApplyPoliciesRequest{AppliedBy: "eve", RemoveOperations: []string{"logout"}})); err != nil {
+		t.Fatal(err)
+	}
 	n.stop()
 	var acts []string
 	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, "a change was") {
+		if strings.Contains(line, " method=") {
 			acts = append(acts, line)
 		}
 	}
-	if len(acts) != 2 || !strings.Contains(acts[0], `msg="a change was made" method=DisableOperation by=ann verified=false because="incident 12"`) ||
-		!strings.Contains(acts[1], `msg="a change was not made" method=ResolveGrant by=ben verified=false because=gone error="not_found`) {
+	if len(acts) != 4 || !strings.Contains(acts[0], `msg="a change was made" method=DisableOperation by=ann verified=false because="incident 12"`) ||
+		!strings.Contains(acts[1], `msg="a change was not made" method=ResolveGrant by=ben verified=false because=gone error="not_found`) ||
+		!strings.Contains(acts[2], `msg="nothing was changed: it was so already" method=EnableOperation by=dee`) ||
+		!strings.Contains(acts[3], `msg="nothing was changed: it was so already" method=ApplyPolicies by=eve`) {
 		t.Errorf("the log has %q", acts)
 	}
 }

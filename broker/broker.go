@@ -90,6 +90,7 @@ type Broker struct {
 	ownership *ownership
 	obs       *metrics
 	peers     *peers
+	dryRuns   chan struct{} // has an element while policies are changed to see what that would do
 }
 
 // New opens the cluster in the store, and creates it if the store is new. The
@@ -134,6 +135,7 @@ func New(ctx context.Context, cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg: cfg, layout: layout, cluster: cluster, obs: obs,
 		ownership: newOwnership(cfg, layout, cluster, obs),
+		dryRuns:   make(chan struct{}, 1),
 		peers:     newPeers(cfg.HTTPClient, cfg.ID, strings.HasPrefix(cfg.AdvertiseURL, "https://"), cfg.ClientOptions),
 	}
 	cfg.Registerer.MustRegister(newObserver(b))

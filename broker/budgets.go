@@ -16,6 +16,7 @@ import (
 // ListBudgets implements tokenleasev1connect.AdminHandler.
 func (s adminService) ListBudgets(ctx context.Context, req *connect.Request[pb.ListBudgetsRequest]) (*connect.Response[pb.ListBudgetsResponse], error) {
 	v, m := s.b.view(ctx), req.Msg
+	unusable := v.past()
 	var records []record.Budget
 	l := listing{
 		filters: []string{"budgets", m.GetAccount(), m.GetOperation(), m.GetSearch()},
@@ -24,7 +25,7 @@ func (s adminService) ListBudgets(ctx context.Context, req *connect.Request[pb.L
 		take: func(kv store.KeyValue) (bool, error) {
 			r, err := record.Decode[record.Budget](kv)
 			if err != nil {
-				return false, err
+				return false, v.damaged(err)
 			}
 			records = append(records, r)
 			return true, nil
@@ -46,12 +47,14 @@ func (s adminService) ListBudgets(ctx context.Context, req *connect.Request[pb.L
 	resp := &pb.ListBudgetsResponse{NextPageToken: next}
 	for _, r := range records {
 		budget, err := v.budget(r, false)
-		if err != nil {
+		if err == nil {
+			resp.Budgets = append(resp.Budgets, budget)
+		}
+		if err := v.damaged(err); err != nil {
 			return nil, wireError(err)
 		}
-		resp.Budgets = append(resp.Budgets, budget)
 	}
-	resp.Revision = v.revision
+	resp.Revision, resp.Unusable, resp.UnusableCount = v.revision, unusable.first, unusable.count()
 	return connect.NewResponse(resp), nil
 }
 
@@ -98,6 +101,7 @@ func (s adminService) ShowBudget(ctx context.Context, req *connect.Request[pb.Sh
 	if err != nil {
 		return nil, wireError(err)
 	}
+	unusable := v.past() // what it shows without
 	if err := v.readGrants([]record.Budget{r}); err != nil {
 		return nil, wireError(err)
 	}
@@ -105,5 +109,7 @@ func (s adminService) ShowBudget(ctx context.Context, req *connect.Request[pb.Sh
 	if err != nil {
 		return nil, wireError(err)
 	}
-	return connect.NewResponse(&pb.ShowBudgetResponse{Budget: budget, Revision: v.revision}), nil
+	return connect.NewResponse(&pb.ShowBudgetResponse{
+		Budget: budget, Revision: v.revision, Unusable: unusable.first, UnusableCount: unusable.count(),
+	}), nil
 }

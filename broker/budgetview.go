@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -25,9 +26,12 @@ func (v *view) readGrants(budgets []record.Budget) error {
 	slices.Sort(keys)
 	v.stored = make(map[string]record.Grant, len(keys))
 	return v.records(slices.Compact(keys), func(kv store.KeyValue) error {
-		r, err := record.Decode[record.Grant](kv)
+		r, err := storedGrant(kv)
+		if err != nil {
+			r = record.Grant{} // without an ID
+		}
 		v.stored[kv.Key] = r
-		return err
+		return v.damaged(err)
 	})
 }
 
@@ -35,9 +39,13 @@ func (v *view) readGrants(budgets []record.Budget) error {
 // with all it adds the grants as well.
 func (v *view) addGrants(budget *pb.Budget, r record.Budget, all bool) error {
 	for _, path := range r.Grants {
-		stored, ok := v.stored[v.b.layout.Grants(budget.GetShard())+path]
-		if !ok {
-			continue // damage, which Verify reports
+		at := v.b.layout.Grants(budget.GetShard()) + path
+		stored, ok := v.stored[at]
+		if !ok && v.bad != nil {
+			v.bad(fmt.Errorf("there is no record at %s, which its budget lists", at))
+		}
+		if stored.ID == "" {
+			continue
 		}
 		lowest, err := v.minEpoch(budget.GetShard(), lease.Holder{Region: stored.Region, Instance: stored.Instance})
 		if err != nil {

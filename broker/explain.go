@@ -13,6 +13,7 @@ import (
 	"github.com/tokenlease/tokenlease/broker/shard"
 	"github.com/tokenlease/tokenlease/broker/store"
 	"github.com/tokenlease/tokenlease/lease"
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	pb "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -190,11 +191,15 @@ func (e *explanation) advise() error {
 	switch {
 	case e.resp.GetEnded():
 		say("The grant has ended: nothing of it is out.")
+		if e.happened(shard.Lapsed) != nil {
+			say("It lapsed, as its policy says by reclaim: deadline: %v, epoch %d, did not ask about this budget for %v, so what was outstanding counts as spent since then, whether it was or not.", h, g.GetEpoch(), strictyaml.FormatDuration(time.Duration(g.GetLapsesAfterNs())))
+		}
 	case g.GetState() == pb.GrantState_GRANT_STATE_LIVE && g.GetKept():
 		say("%v has ended the grant, and %d slots of it may still be in use by work that it cannot speak for. They stay reserved.", h, g.GetOutstandingTokens())
 		say("Once that work has ended, attest it: tokenlease grants resolve %s --retire-epoch --because \"...\"", g.GetGrantId())
 	case g.GetState() == pb.GrantState_GRANT_STATE_LIVE:
 		say("%v, epoch %d, may spend what is outstanding: %d tokens. It comes back when the holder returns it or spends it.", h, g.GetEpoch(), g.GetOutstandingTokens())
+		sayLapses(g, say)
 		say("If no process of that epoch runs or can ever resume, see what retiring it would attest: tokenlease holders retire %v --dry-run", h)
 	default:
 		e.adviseOrphaned(g, h, say)
@@ -202,13 +207,30 @@ func (e *explanation) advise() error {
 	return nil
 }
 
+// happened is the first event of the kind that is known, or nil.
+func (e *explanation) happened(what shard.What) *pb.GrantEvent {
+	at := slices.IndexFunc(e.resp.GetEvents(), func(ev *pb.GrantEvent) bool { return ev.GetWhat() == what.String() })
+	if at < 0 {
+		return nil
+	}
+	return e.resp.GetEvents()[at]
+}
+
+// sayLapses says when silence ends the grant, if it does.
+func sayLapses(g *pb.Grant, say func(string, ...any)) {
+	if g.GetLapsesAfterNs() > 0 {
+		say("Deadline: the policy says reclaim: deadline, which is weaker than proof. %v after the newest request about this budget by epoch %d, or after another broker took the shard over, what is outstanding lapses: it counts as spent. Requests about other budgets, or of later epochs, put nothing off.", strictyaml.FormatDuration(time.Duration(g.GetLapsesAfterNs())), g.GetEpoch())
+	}
+}
+
 func (e *explanation) adviseOrphaned(g *pb.Grant, h lease.Holder, say func(string, ...any)) {
 	since := ""
-	if at := slices.IndexFunc(e.resp.GetEvents(), func(ev *pb.GrantEvent) bool { return ev.GetWhat() == shard.Orphaned.String() }); at >= 0 {
-		since = " since " + time.UnixMilli(e.resp.GetEvents()[at].GetUnixMs()).UTC().Format(time.RFC3339)
+	if ev := e.happened(shard.Orphaned); ev != nil {
+		since = " since " + time.UnixMilli(ev.GetUnixMs()).UTC().Format(time.RFC3339)
 	}
 	say("The grant is orphaned%s: epoch %d of %v is fenced and has not accounted for it. The %d tokens that it has out may have been spent, so they stay reserved.",
 		since, g.GetEpoch(), h, g.GetOutstandingTokens())
+	sayLapses(g, say)
 	say("Proof: start %v again on the same journal, which accounts for it; what was not spent comes back at once.", h)
 	if e.reg.Retired {
 		say("Attestation: epoch %d was retired, and this grant was left over. Go on with: tokenlease holders retire %v", e.reg.Epoch, h)

@@ -18,6 +18,7 @@ import (
 // ListGrants implements tokenleasev1connect.AdminHandler.
 func (s adminService) ListGrants(ctx context.Context, req *connect.Request[pb.ListGrantsRequest]) (*connect.Response[pb.ListGrantsResponse], error) {
 	v, m := s.b.view(ctx), req.Msg
+	unusable := v.past()
 	resp := &pb.ListGrantsResponse{}
 	opened := s.b.cfg.Clock.Now().UnixMilli() - m.GetMinAgeMs()
 	l := listing{
@@ -29,7 +30,7 @@ func (s adminService) ListGrants(ctx context.Context, req *connect.Request[pb.Li
 		take: func(kv store.KeyValue) (bool, error) {
 			g, err := v.listedGrant(kv)
 			if err != nil || g == nil || !selects(m, g) || m.GetMinAgeMs() > 0 && g.GetOpenedUnixMs() > opened {
-				return false, err
+				return false, v.damaged(err)
 			}
 			resp.Grants = append(resp.Grants, g)
 			return true, nil
@@ -43,6 +44,7 @@ func (s adminService) ListGrants(ctx context.Context, req *connect.Request[pb.Li
 		return nil, wireError(err)
 	}
 	resp.NextPageToken, resp.Revision = next, v.revision
+	resp.Unusable, resp.UnusableCount = unusable.first, unusable.count()
 	return connect.NewResponse(resp), nil
 }
 
@@ -114,7 +116,7 @@ func (v *view) grantSpans(account, operation string) ([]span, error) {
 		_, _, err := v.walk(s.from, s.end, func(kv store.KeyValue) (bool, error) {
 			r, err := record.Decode[record.Budget](kv)
 			if err != nil {
-				return false, err
+				return true, v.damaged(err)
 			}
 			prefix := v.b.layout.Grants(lease.ShardOf(lease.Key{Account: r.Account, Operation: r.Operation}, v.b.cluster.Shards))
 			for _, path := range r.Grants {

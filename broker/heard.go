@@ -19,13 +19,14 @@ import (
 type heard struct {
 	unixMs  int64 // of this broker's wall clock, which the times are told by
 	at      map[lease.Holder]int64
-	since   int64 // every owner that answered has listened since then
+	trips   map[lease.Holder]time.Duration // the largest round trip that each has told of late
+	since   int64                          // every owner that answered has listened since then
 	missing map[uint32]bool
 }
 
 // heardHere is what the shards of this broker have heard.
 func (b *Broker) heardHere(ctx context.Context) heard {
-	h := heard{unixMs: b.cfg.Clock.Now().UnixMilli(), at: map[lease.Holder]int64{}, missing: map[uint32]bool{}}
+	h := heard{unixMs: b.cfg.Clock.Now().UnixMilli(), at: map[lease.Holder]int64{}, trips: map[lease.Holder]time.Duration{}, missing: map[uint32]bool{}}
 	for id := range b.cluster.Shards {
 		h.missing[id] = true
 	}
@@ -36,6 +37,9 @@ func (b *Broker) heardHere(ctx context.Context) heard {
 		h.since = max(h.since, h.unixMs-told.Listening.Milliseconds())
 		for holder, ago := range told.Ago {
 			h.at[holder] = max(h.at[holder], h.unixMs-ago.Milliseconds())
+		}
+		for holder, took := range told.RoundTrips {
+			h.trips[holder] = max(h.trips[holder], took)
 		}
 	}
 	return h
@@ -79,6 +83,9 @@ func (h *heard) add(told *pb.ListHoldersResponse) {
 	for _, status := range told.GetHolders() {
 		holder := holderOf(status.GetHolder())
 		h.at[holder] = max(h.at[holder], status.GetLastHeardUnixMs()-ahead)
+		if took := time.Duration(status.GetRoundTripNs()); took > 0 {
+			h.trips[holder] = max(h.trips[holder], took)
+		}
 	}
 }
 
@@ -88,9 +95,28 @@ func (h heard) answer() *pb.ListHoldersResponse {
 	for holder, at := range h.at {
 		resp.Holders = append(resp.Holders, &pb.HolderStatus{
 			Holder: &pb.Holder{Region: holder.Region, Instance: holder.Instance}, LastHeardUnixMs: at,
+			RoundTripNs: int64(h.trips[holder]),
 		})
 	}
 	return resp
+}
+
+// slowest is the longest round trip of a region of late, and which region that is, the
+// first of several; 0 if nothing was told. That of a region is the median of its
+// limiters, the lower one of two: a single one of several cannot make it longer,
+// whatever it tells.
+func (h heard) slowest() (region string, took time.Duration) {
+	told := map[string][]time.Duration{}
+	for holder, t := range h.trips {
+		told[holder.Region] = append(told[holder.Region], t)
+	}
+	for _, name := range sortedKeys(told) {
+		trips := slices.Sorted(slices.Values(told[name]))
+		if median := trips[(len(trips)-1)/2]; median > took {
+			region, took = name, median
+		}
+	}
+	return region, took
 }
 
 // listened says that the owner of each shard has answered, and listened for so long:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -21,7 +22,8 @@ func (s adminService) ListHolders(ctx context.Context, req *connect.Request[pb.L
 		return connect.NewResponse(s.b.heardHere(ctx).answer()), nil
 	}
 	v := s.b.view(ctx)
-	all, t, err := v.holders(lease.Holder{Region: req.Msg.GetRegion()}, nil)
+	unusable := v.past()
+	all, t, err := v.holders(lease.Holder{Region: req.Msg.GetRegion()})
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -34,13 +36,15 @@ func (s adminService) ListHolders(ctx context.Context, req *connect.Request[pb.L
 	}
 	resp := h.answer()
 	resp.Holders, resp.Revision = all, v.revision
+	resp.Unusable, resp.UnusableCount = unusable.first, unusable.count()
 	return connect.NewResponse(resp), nil
 }
 
 // ShowHolder implements tokenleasev1connect.AdminHandler.
 func (s adminService) ShowHolder(ctx context.Context, req *connect.Request[pb.ShowHolderRequest]) (*connect.Response[pb.ShowHolderResponse], error) {
 	v, h := s.b.view(ctx), holderOf(req.Msg.GetHolder())
-	status, t, err := v.holder(h, nil)
+	unusable := v.past()
+	status, t, err := v.holder(h)
 	resp := &pb.ShowHolderResponse{Status: status}
 	if err == nil {
 		t.take = func(g *pb.Grant) { resp.Grants = append(resp.Grants, g) }
@@ -55,14 +59,14 @@ func (s adminService) ShowHolder(ctx context.Context, req *connect.Request[pb.Sh
 	if err != nil {
 		return nil, wireError(err)
 	}
-	resp.Revision = v.revision
+	resp.Revision, resp.Unusable, resp.UnusableCount = v.revision, unusable.first, unusable.count()
 	return connect.NewResponse(resp), nil
 }
 
 // holder is one registered holder. What it has out is still to be added: see
-// tallyGrants. bad is as of holders. The error says so if it never registered.
-func (v *view) holder(h lease.Holder, bad func(error)) (*pb.HolderStatus, *tally, error) {
-	all, t, err := v.holders(h, bad)
+// tallyGrants. The error says so if it never registered.
+func (v *view) holder(h lease.Holder) (*pb.HolderStatus, *tally, error) {
+	all, t, err := v.holders(h)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +82,7 @@ func (v *view) tallyGrants(h lease.Holder, t *tally) error {
 		err := v.each(v.b.layout.GrantsOf(id, h), func(kv store.KeyValue) error {
 			r, err := storedGrant(kv)
 			if err != nil {
-				return t.damaged(err)
+				return t.v.damaged(err)
 			}
 			return t.add(id, r)
 		})
@@ -100,21 +104,24 @@ func storedGrant(kv store.KeyValue) (record.Grant, error) {
 	return r, err
 }
 
-// hearOf adds when the owners of the shards have heard of holders.
+// hearOf adds when the owners of the shards have heard of holders, and how long those
+// have said that their requests take.
 func (v *view) hearOf(ctx context.Context, all []*pb.HolderStatus) (heard, error) {
 	h, err := v.heard(ctx)
 	for _, status := range all {
-		status.LastHeardUnixMs = max(status.LastHeardUnixMs, h.at[holderOf(status.GetHolder())])
+		holder := holderOf(status.GetHolder())
+		status.LastHeardUnixMs = max(status.LastHeardUnixMs, h.at[holder])
+		status.RoundTripNs = int64(h.trips[holder])
 	}
 	return h, err
 }
 
 // holders are the registered holders, in order of region and instance: all, or those of
-// a region, or one. What they have out is still to be added to the tally. Fences and
-// grants that cannot be read are passed over if bad, which gets the errors, is not nil.
-// Of one holder the view does not go on to read what others have.
-func (v *view) holders(of lease.Holder, bad func(error)) ([]*pb.HolderStatus, *tally, error) {
-	t := &tally{v: v, holders: map[lease.Holder]*pb.HolderStatus{}, bad: bad}
+// a region, or one. What they have out is still to be added to the tally. Where the view
+// goes on past damage, one whose registration cannot be read has epoch 0. Of one holder
+// the view does not go on to read what others have.
+func (v *view) holders(of lease.Holder) ([]*pb.HolderStatus, *tally, error) {
+	t := &tally{v: v, holders: map[lease.Holder]*pb.HolderStatus{}}
 	if of.Instance != "" {
 		v.registrations = map[lease.Holder]record.Registration{}
 	}
@@ -126,11 +133,15 @@ func (v *view) holders(of lease.Holder, bad func(error)) ([]*pb.HolderStatus, *t
 	err = v.of(v.b.layout.Holders(), of, func(kv store.KeyValue) error {
 		r, err := record.Decode[record.Registration](kv)
 		if err != nil {
-			return err
+			if err := v.damaged(err); err != nil {
+				return err
+			}
+			r = record.Registration{} // its key tells whose it is
+			r.Region, r.Instance, _ = strings.Cut(strings.TrimPrefix(kv.Key, v.b.layout.Holders()), "/")
 		}
 		status := &pb.HolderStatus{
 			Holder: &pb.Holder{Region: r.Region, Instance: r.Instance}, Epoch: r.Epoch,
-			RegisteredUnixMs: r.RegisteredUnixMs, Retired: r.Retired, Fenced: r.Epoch < lease.EpochFloor(cluster.Generation),
+			RegisteredUnixMs: r.RegisteredUnixMs, Retired: r.Retired, Fenced: err == nil && r.Epoch < lease.EpochFloor(cluster.Generation),
 		}
 		t.holders[r.Holder()] = status
 		if of.Instance != "" {
@@ -172,7 +183,6 @@ type tally struct {
 	v       *view
 	holders map[lease.Holder]*pb.HolderStatus
 	take    func(*pb.Grant) // gets the grants; nil: nobody does
-	bad     func(error)     // gets what cannot be read; nil: that is an error
 
 	// The grants of a holder in a shard follow each other.
 	shard  uint32
@@ -181,20 +191,11 @@ type tally struct {
 	status *pb.HolderStatus
 }
 
-// damaged is what becomes of a record that cannot be read.
-func (t *tally) damaged(err error) error {
-	if t.bad == nil {
-		return err
-	}
-	t.bad(err)
-	return nil
-}
-
 // heard takes a stored fence, and notes it in those of the shard unless they are nil.
 func (t *tally) heard(kv store.KeyValue, fences map[lease.Holder]uint64) error {
 	f, err := record.Decode[record.Fence](kv)
 	if err != nil {
-		return t.damaged(err)
+		return t.v.damaged(err)
 	}
 	holder := lease.Holder{Region: f.Region, Instance: f.Instance}
 	if h := t.holders[holder]; h != nil {

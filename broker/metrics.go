@@ -22,7 +22,10 @@ type metrics struct {
 	opened        prometheus.Counter
 	ended         prometheus.Counter
 	issued        prometheus.Counter
+	lapsed        prometheus.Counter
+	lapsedTokens  prometheus.Counter
 	evidence      prometheus.Counter
+	retired       prometheus.Counter
 	owned         prometheus.Gauge
 	unowned       prometheus.Gauge
 	acquired      prometheus.Counter
@@ -60,8 +63,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		batch:         histogram("commit_requests", "Requests answered by one transaction.", prometheus.ExponentialBuckets(1, 2, 13)),
 		commits:       vec("commits_total", "Transactions by outcome: applied, read, refused, unknown.", "outcome"),
 		opened:        counter("grants_opened_total", "Grants opened."),
-		ended:         counter("grants_ended_total", "Grants closed, accounted for or resolved."),
+		ended:         counter("grants_ended_total", "Grants closed, accounted for, resolved or lapsed."),
 		issued:        counter("tokens_issued_total", "Tokens handed out under grants."),
+		lapsed:        counter("grants_lapsed_total", "Grants that ended by the deadline of their policy, since nothing was heard of their limiter."),
+		lapsedTokens:  counter("tokens_lapsed_total", "Tokens of those that count as spent by that, whether they were or not."),
+		retired:       counter("retired_epoch_requests_total", "Requests of epochs that an operator had attested to be gone: whoever sent them may have spent what counted as spent already."),
 		evidence:      counter("evidence_total", "Reports that contradicted the ledger: a store or a disk was set back, or a holder cloned."),
 		owned:         gauge("shards_owned", "Shards that this broker owns."),
 		unowned:       gauge("shards_unowned", "Shards that no broker owns, as this one sees it."),
@@ -92,7 +98,10 @@ func (m *metrics) commit(took time.Duration, ops int, before, after shard.Stats,
 	}
 	m.opened.Add(float64(after.GrantsOpened - before.GrantsOpened))
 	m.ended.Add(float64(after.GrantsEnded - before.GrantsEnded))
-	m.issued.Add(float64(uint64(after.TokensIssued) - uint64(before.TokensIssued))) // the sum may wrap around
+	m.issued.Add(float64(uint64(after.TokensIssued) - uint64(before.TokensIssued))) // the sums of tokens may wrap around
+	m.lapsed.Add(float64(after.GrantsLapsed - before.GrantsLapsed))
+	m.lapsedTokens.Add(float64(uint64(after.TokensLapsed) - uint64(before.TokensLapsed)))
+	m.retired.Add(float64(after.RetiredHeard - before.RetiredHeard))
 	m.evidence.Add(float64(after.Evidence - before.Evidence))
 }
 

@@ -41,7 +41,7 @@ const (
 type observer struct {
 	b     *Broker
 	descs struct {
-		reserved, orphaned, grants, policies, version, behind, memberUp, size, quota, alarm *prometheus.Desc
+		reserved, orphaned, grants, roundTrip, policies, version, behind, memberUp, size, quota, alarm *prometheus.Desc
 	}
 	failures prometheus.Counter
 
@@ -55,9 +55,10 @@ type observer struct {
 // observation is one reading.
 type observation struct {
 	regions map[string]*credit
-	holders map[lease.Holder]*lag // those with grants; nil for those that lag in nothing
-	version int64                 // of the policies in force
-	store   *store.Health         // nil: it does not tell
+	trips   map[string]time.Duration // the largest round trip that a limiter of a region has told of late
+	holders map[lease.Holder]*lag    // those with grants; nil for those that lag in nothing
+	version int64                    // of the policies in force
+	store   *store.Health            // nil: it does not tell
 }
 
 // credit is what one region has out.
@@ -77,6 +78,7 @@ func newObserver(b *Broker) *observer {
 	o.descs.reserved = desc("reserved_tokens", "Tokens that a region's grants of this broker's shards have outstanding, orphaned ones included.", "region")
 	o.descs.orphaned = desc("orphaned_tokens", "Tokens of grants whose epoch is gone and has not accounted for them.", "region")
 	o.descs.grants = desc("grants", "Unresolved grants of this broker's shards, by region and state: live, orphaned.", "region", "state")
+	o.descs.roundTrip = desc("region_round_trip_seconds", "The longest that requests of one limiter of a region to this broker's shards take, as it has told within the last five minutes.", "region")
 	o.descs.policies = desc("policy_version", "The policy version in force.")
 	o.descs.version = desc("holder_policy_version", "The newest policy version that a holder has installed for everything it holds of this broker's shards.", "holder")
 	o.descs.behind = desc("holder_grants_behind", "Live grants of a holder under an older policy than is in force, of this broker's shards.", "holder")
@@ -90,7 +92,7 @@ func newObserver(b *Broker) *observer {
 // Describe implements prometheus.Collector.
 func (o *observer) Describe(out chan<- *prometheus.Desc) {
 	d := &o.descs
-	for _, desc := range []*prometheus.Desc{d.reserved, d.orphaned, d.grants, d.policies, d.version, d.behind, d.memberUp, d.size, d.quota, d.alarm} {
+	for _, desc := range []*prometheus.Desc{d.reserved, d.orphaned, d.grants, d.roundTrip, d.policies, d.version, d.behind, d.memberUp, d.size, d.quota, d.alarm} {
 		out <- desc
 	}
 	o.failures.Describe(out)
@@ -111,6 +113,9 @@ func (o *observer) Collect(out chan<- prometheus.Metric) {
 		gauge(o.descs.orphaned, c.orphaned, region)
 		gauge(o.descs.grants, c.liveGrants, region, "live")
 		gauge(o.descs.grants, c.orphanedGrants, region, "orphaned")
+	}
+	for region, took := range seen.trips {
+		out <- prometheus.MustNewConstMetric(o.descs.roundTrip, prometheus.GaugeValue, took.Seconds(), region)
 	}
 	gauge(o.descs.policies, seen.version)
 	for _, h := range seen.told() {
@@ -222,7 +227,11 @@ func (b *Broker) observe(ctx context.Context) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &observation{regions: map[string]*credit{}, holders: map[lease.Holder]*lag{}, version: set.Version}
+	seen := &observation{regions: map[string]*credit{}, trips: map[string]time.Duration{}, holders: map[lease.Holder]*lag{}, version: set.Version}
+	for h, took := range b.heardHere(ctx).trips {
+		seen.trips[h.Region] = max(seen.trips[h.Region], took)
+	}
+	seen.trips = shownRegions(seen.trips, func(a, b time.Duration) time.Duration { return max(a, b) })
 	walk := newPolicyWalk(v, set, set.Version)
 	for id := range b.ownership.serving() {
 		if err := v.observeGrants(id, seen); err != nil {
@@ -237,6 +246,7 @@ func (b *Broker) observe(ctx context.Context) (*observation, error) {
 			return nil, err
 		}
 	}
+	seen.regions = shownRegions(seen.regions, (*credit).plus)
 	maps.Copy(seen.holders, walk.lags)
 	if teller, ok := b.cfg.Store.(store.HealthTeller); ok {
 		hctx, cancel := context.WithTimeout(ctx, peerPatience)
@@ -296,16 +306,42 @@ func (v *view) observeUnknown(id uint32, seen *observation) error {
 	})
 }
 
-// credit is that of a region, of which as many are told apart as may be.
+// credit is that of a region.
 func (seen *observation) credit(region string) *credit {
 	c := seen.regions[region]
-	if c == nil && region != unknownRegion && len(seen.regions) >= maxObservedRegions {
-		region = otherRegions
-		c = seen.regions[region]
-	}
 	if c == nil {
 		c = &credit{}
 		seen.regions[region] = c
 	}
 	return c
+}
+
+// plus adds up what two regions have out.
+func (c *credit) plus(other *credit) *credit {
+	return &credit{
+		reserved: c.reserved + other.reserved, orphaned: c.orphaned + other.orphaned,
+		liveGrants: c.liveGrants + other.liveGrants, orphanedGrants: c.orphanedGrants + other.orphanedGrants,
+	}
+}
+
+// shownRegions tells as many regions apart as may be, the first by name, so that a
+// series does not come and go, and joins the others. What is of no region stays.
+func shownRegions[T any](all map[string]T, join func(a, b T) T) map[string]T {
+	shown, named := map[string]T{}, 0
+	for _, region := range sortedKeys(all) {
+		name := region
+		switch {
+		case region == unknownRegion:
+		case named >= maxObservedRegions:
+			name = otherRegions
+		default:
+			named++
+		}
+		of := all[region]
+		if before, joined := shown[name]; joined {
+			of = join(before, of)
+		}
+		shown[name] = of
+	}
+	return shown
 }

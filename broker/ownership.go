@@ -306,7 +306,7 @@ func (o *ownership) ownerless(id uint32) time.Duration {
 // the revision that created it.
 func (o *ownership) acquire(ctx context.Context, id uint32, owners map[uint32]owned) error {
 	key := o.layout.Owner(id)
-	me := record.Owner{Shard: id, BrokerID: o.cfg.ID, URL: o.cfg.AdvertiseURL}
+	me := record.Owner{Shard: id, BrokerID: o.cfg.ID, URL: o.cfg.AdvertiseURL, SinceUnixMs: o.cfg.Clock.Now().UnixMilli()}
 	res, err := o.cfg.Store.Txn(ctx, store.Txn{
 		If:   []store.Compare{{Key: key, Target: store.CreateRevision, Revision: 0}},
 		Then: []store.Op{{Kind: store.OpPut, Key: key, Value: record.Encode(me), Session: o.session.ID()}},

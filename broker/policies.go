@@ -52,10 +52,11 @@ func (s adminService) ListAccounts(ctx context.Context, req *connect.Request[pb.
 	if size == 0 {
 		size = defaultPage
 	}
-	from, end := record.All(s.b.layout.Accounts())
+	// The names in keys are escaped byte by byte, so the key of a beginning begins theirs.
+	from, end := record.All(s.b.layout.Account(m.GetAccountPrefix()))
 	if m.GetAccount() != "" {
-		from = s.b.layout.Account(m.GetAccount())
-		end = from + "\x00"
+		only := s.b.layout.Account(m.GetAccount())
+		from, end = max(from, only), min(end, only+"\x00")
 	}
 	full, last, err := v.walk(max(from, string(start)), end, func(kv store.KeyValue) (bool, error) {
 		a, err := record.Decode[record.Account](kv)

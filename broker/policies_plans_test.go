@@ -184,6 +184,9 @@ func TestCase31MovedToASmallerPlan(t *testing.T) {
 			status.GetBudgetsAbove()[0].GetReservedTokens() != 60 || status.GetBudgetsAbove()[0].GetHolders()[0].GetOutstandingTokens() != 60 {
 			t.Errorf("status %v", status)
 		}
+		if got := status.GetBudgetsAbove()[0].GetReclaim(); got != pb.Reclaim_RECLAIM_PROOF {
+			t.Errorf("the status says reclaim %v", got)
+		}
 		other := n.join("us", "limiter-0")
 		returned := func(tokens int64) {
 			req := h.asking("acme", 0, grant)
@@ -322,7 +325,7 @@ func TestRollback(t *testing.T) {
 	requireSameTerms(t, n.list(), now)
 	_, err = back(6, 0)
 	requireCode(t, err, connect.CodeInvalidArgument)
-	if h := n.history(); h[0].GetAction() != "rollback" || h[0].GetBecause() != "too generous" || h[0].GetBy() != "ann" {
+	if h := n.history(); h[0].GetAction() != "rollback" || h[0].GetToVersion() != 4 || h[1].GetToVersion() != 2 || h[2].GetToVersion() != 0 || h[0].GetBecause() != "too generous" || h[0].GetBy() != "ann" {
 		t.Errorf("history %v", h[0])
 	}
 	if resp, err := back(0, 0); err != nil || len(n.list().GetPolicies()) != 0 || len(n.list().GetPlans()) != 0 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"connectrpc.com/connect"
+
 	"github.com/tokenlease/tokenlease/broker/policyset"
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
@@ -48,6 +50,7 @@ type wish struct {
 	action    string // as the history calls it
 	by        string // as the caller says
 	because   string
+	to        int64 // the version that a rollback goes back to
 	ifVersion int64
 	dryRun    bool
 }
@@ -76,9 +79,18 @@ type effect struct{ live, recalled int64 }
 // changePolicies makes the change that build finds, or tells what it would be. Every
 // change compares and rewrites the policy version, so it applies to exactly what was
 // read, all or nothing; one that was overtaken starts over. Its history and its audit
-// entry are written in the same transaction. Errors: those above, and what build
+// entry are written in the same transaction. Of dry runs, each of which reads every
+// budget and which viewers may ask for, one goes on at a time. Errors: those above, and what build
 // returns; any other leaves the outcome unknown, and it is safe to try again.
 func (b *Broker) changePolicies(ctx context.Context, w wish, build func(*view) (edit, error)) (*draft, error) {
+	if w.dryRun {
+		select {
+		case b.dryRuns <- struct{}{}:
+			defer func() { <-b.dryRuns }()
+		case <-ctx.Done():
+			return nil, connect.NewError(connect.CodeDeadlineExceeded, errors.New("other dry runs were before this one: try again"))
+		}
+	}
 	for {
 		d := &draft{
 			v: b.view(ctx), now: b.cfg.Clock.Now().UnixMilli(),
@@ -97,7 +109,7 @@ func (b *Broker) changePolicies(ctx context.Context, w wish, build func(*view) (
 		}
 		by, verified := person(ctx, w.by)
 		txn := d.txn(record.History{
-			Version: d.version, Action: w.action, By: by, Verified: verified, Because: w.because, UnixMs: d.now, Changes: d.changes,
+			Version: d.version, Action: w.action, By: by, Verified: verified, Because: w.because, UnixMs: d.now, Changes: d.changes, To: w.to,
 		})
 		if err := d.split(txn); err != nil {
 			return nil, err
@@ -142,10 +154,16 @@ func (d *draft) make(w wish, build func(*view) (edit, error)) (err error) {
 	}
 	d.everybody(e)
 	d.plans(e)
+	names := make([]string, 0, len(e.accounts))
 	for _, a := range e.accounts {
-		if err := d.account(a); err != nil {
-			return err
-		}
+		names = append(names, a.Account)
+	}
+	current, err := d.v.accountsOf(names)
+	if err != nil {
+		return err
+	}
+	for _, a := range e.accounts {
+		d.account(current[a.Account], a)
 	}
 	if e.defaultPlan != nil {
 		d.defaults(*e.defaultPlan)
@@ -206,11 +224,7 @@ func (d *draft) plans(e edit) {
 }
 
 // account changes what an account has of its own, as a whole.
-func (d *draft) account(wanted record.Account) error {
-	current, err := d.v.account(wanted.Account)
-	if err != nil {
-		return err
-	}
+func (d *draft) account(current, wanted record.Account) {
 	policies, changes, shrunk := d.merge(record.OfAccount, wanted.Account, current.Policies, wanted.Policies)
 	if wanted.Plan != current.Plan {
 		moved := record.Change{Subject: record.OfAccount, Name: wanted.Account, Was: current.Plan, Is: wanted.Plan}
@@ -227,7 +241,6 @@ func (d *draft) account(wanted record.Account) error {
 		d.accounts[wanted.Account] = next
 	}
 	d.put(d.layout().Account(wanted.Account), next, changes...)
-	return nil
 }
 
 func (d *draft) defaults(plan string) {
@@ -335,16 +348,18 @@ func (d *draft) checkPlans(removed []string) error {
 			return fmt.Errorf("%w: account %q is to have plan %q; `tokenlease policy list` lists the plans", ErrNoPlan, a.Account, a.Plan)
 		}
 	}
+	users := map[string][]string{}
 	for _, name := range removed {
-		if _, had := d.before.Plan(name); !had {
-			continue
+		if _, had := d.before.Plan(name); had {
+			users[name] = nil
 		}
-		users, err := d.usersOf(name)
-		if err != nil {
-			return err
-		}
-		if len(users) > 0 {
-			return fmt.Errorf("%w: accounts %s have plan %q; give them another one first, see `tokenlease accounts list --plan %s`", ErrPlanInUse, quoted(users), name, name)
+	}
+	if err := d.findUsers(users); err != nil {
+		return err
+	}
+	for _, name := range removed {
+		if found := users[name]; len(found) > 0 {
+			return fmt.Errorf("%w: accounts %s have plan %q; give them another one first, see `tokenlease accounts list --plan %s`", ErrPlanInUse, quoted(found), name, name)
 		}
 	}
 	return nil
@@ -353,26 +368,27 @@ func (d *draft) checkPlans(removed []string) error {
 // maxUsers is how many accounts an error names.
 const maxUsers = 5
 
-// usersOf are the first accounts that will have the plan.
-func (d *draft) usersOf(plan string) (users []string, err error) {
-	for _, a := range d.accounts {
-		if a.Plan == plan {
-			users = append(users, a.Account)
+// findUsers adds the first accounts that will have each of the plans, in one walk over
+// all accounts.
+func (d *draft) findUsers(users map[string][]string) error {
+	if len(users) == 0 {
+		return nil
+	}
+	add := func(a record.Account) {
+		if found, asked := users[a.Plan]; asked && len(found) < maxUsers {
+			users[a.Plan] = append(found, a.Account)
 		}
 	}
-	slices.Sort(users)
-	if len(users) >= maxUsers {
-		return users[:maxUsers], nil
+	for _, name := range sortedKeys(d.accounts) {
+		add(d.accounts[name])
 	}
-	from, end := record.All(d.layout().Accounts())
-	_, _, err = d.v.walk(from, end, func(kv store.KeyValue) (bool, error) {
+	return d.v.each(d.layout().Accounts(), func(kv store.KeyValue) error {
 		a, err := record.Decode[record.Account](kv)
-		if _, changed := d.accounts[a.Account]; err == nil && a.Plan == plan && !changed {
-			users = append(users, a.Account)
+		if _, changed := d.accounts[a.Account]; err == nil && !changed {
+			add(a)
 		}
-		return len(users) < maxUsers, err
+		return err
 	})
-	return users, err
 }
 
 func quoted(names []string) string {

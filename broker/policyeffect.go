@@ -1,12 +1,8 @@
 package broker
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/tokenlease/tokenlease/broker/record"
 	"github.com/tokenlease/tokenlease/broker/store"
-	"github.com/tokenlease/tokenlease/lease"
 )
 
 // weigh finds out what the changes mean for the budgets that have a record, all read
@@ -78,87 +74,4 @@ func planOf(is, was string) string {
 		return is
 	}
 	return was
-}
-
-// outTime is how long a token is assumed to be out on average: commit, answer, idle
-// in the region, report. The broker does not measure it, and limiters report within
-// a second.
-const outTime = 500 * time.Millisecond
-
-// worthTelling is the part of a rolling window that may be lost before that is worth a
-// warning, in percent.
-const worthTelling = 10
-
-// warnings are what an operator should know about the policies that the draft puts in
-// force, or removes.
-func (d *draft) warnings() []string {
-	var all []string
-	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if d.tooLarge != nil {
-		warn("all at once this is refused: %v", d.tooLarge)
-	}
-	for i, c := range d.changes {
-		what := c.String()
-		if c.Subject != record.OfEverybody && c.Operation != "" {
-			what += ", " + c.Operation
-		}
-		switch {
-		case c.After != nil:
-			if before := d.ruledBefore(c); before != nil && before.Rule.Kind != c.After.Rule.Kind {
-				warn("%s: it changes from %s to %s, so its budgets start as if all of them had just been spent", what, before.Rule.Kind, c.After.Rule.Kind)
-			}
-			for _, w := range starving(*c.After) {
-				warn("%s: %s", what, w)
-			}
-		case c.Before != nil && d.effects == nil:
-			warn("%s is removed: what is out of its budgets is called back, and counts until it is in", what)
-		case c.Before != nil && d.effects[i].recalled > 0:
-			warn("%s is removed while its budgets have %d tokens out above what rules them then: these are called back, and count until they are in", what, d.effects[i].recalled)
-		}
-	}
-	return all
-}
-
-// ruledBefore is the policy in whose place another one comes.
-func (d *draft) ruledBefore(c record.Change) *lease.Policy {
-	if c.Before != nil {
-		return c.Before
-	}
-	var account record.Account
-	switch c.Subject {
-	case record.OfAccount:
-		account, _ = d.v.account(c.Name) // it was read to make the draft
-	case record.OfPlan, record.OfEverybody, record.OfDefault, record.OfOperation:
-	}
-	if r, ok := d.before.Rules(account, c.Operation); ok {
-		return &r.Policy
-	}
-	return nil
-}
-
-// starving says how a policy denies more than its numbers say.
-func starving(p lease.Policy) (all []string) {
-	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	r := p.Rule
-	switch {
-	case r.Capacity == 0 || p.Disabled:
-		return nil // it is meant to deny
-	case r.Capacity < p.DefaultCost:
-		warn("its capacity, %d, is below the cost of one check, %d: every check that names no lower cost is denied", r.Capacity, p.DefaultCost)
-	case r.ShareCap() < p.DefaultCost:
-		warn("a holder's share, %d%% of %d, is %d, below the cost of one check, %d: every check that names no lower cost is denied", r.MaxSharePercent, r.Capacity, r.ShareCap(), p.DefaultCost)
-	}
-	switch r.Kind {
-	case lease.TokenBucket:
-		full, ok := r.FullAfter()
-		if ok && full < outTime {
-			warn("it cannot use all of its refill: tokens that are out are not refilled, and an empty budget fills in %v. Where a token is out for %v on average, which is an assumption, at most %d%% of the refill is used; a larger capacity helps", full, outTime, int64(full)*100/int64(outTime))
-		}
-	case lease.RollingWindow:
-		if lost := int64(outTime) * 100 / int64(r.Window+outTime); lost >= worthTelling {
-			warn("its window, %v, is short: a token comes back one window after it was reported as spent. Where a token is out for %v on average, which is an assumption, at most %d%% of the limit is used", r.Window, outTime, 100-lost)
-		}
-	case lease.FixedWindow, lease.Concurrency:
-	}
-	return all
 }

@@ -62,7 +62,7 @@ func (v *view) history(from, below int64) (history []record.History, err error) 
 }
 
 func historyToWire(h record.History) *pb.PolicyVersion {
-	out := &pb.PolicyVersion{Version: h.Version, Action: h.Action, By: h.By, Because: h.Because, UnixMs: h.UnixMs}
+	out := &pb.PolicyVersion{Version: h.Version, Action: h.Action, By: h.By, Because: h.Because, UnixMs: h.UnixMs, ToVersion: h.To}
 	for _, c := range h.Changes {
 		out.Changes = append(out.Changes, changeToWire(c))
 	}
@@ -72,7 +72,7 @@ func historyToWire(h record.History) *pb.PolicyVersion {
 // RollbackPolicies implements tokenleasev1connect.AdminHandler.
 func (s adminService) RollbackPolicies(ctx context.Context, req *connect.Request[pb.RollbackPoliciesRequest]) (*connect.Response[pb.RollbackPoliciesResponse], error) {
 	m := req.Msg
-	w := wish{action: "rollback", by: m.GetAppliedBy(), because: m.GetBecause(), ifVersion: m.GetIfVersion(), dryRun: m.GetDryRun()}
+	w := wish{action: "rollback", by: m.GetAppliedBy(), because: m.GetBecause(), to: m.GetToVersion(), ifVersion: m.GetIfVersion(), dryRun: m.GetDryRun()}
 	d, err := s.b.changePolicies(ctx, w, func(v *view) (edit, error) { return v.rollback(m.GetToVersion()) })
 	if err != nil {
 		return nil, wireError(err)
@@ -187,12 +187,13 @@ func (u *undo) edit(v *view) (edit, error) {
 		now, _ := u.set.Plan(name)
 		e.plans = append(e.plans, record.Plan{Name: name, Policies: asWas(now.Policies, was.policies)})
 	}
-	for _, name := range sortedKeys(u.accounts) {
-		was := u.accounts[name]
-		now, err := v.account(name)
-		if err != nil {
-			return e, err
-		}
+	names := sortedKeys(u.accounts)
+	accounts, err := v.accountsOf(names)
+	if err != nil {
+		return e, err
+	}
+	for _, name := range names {
+		was, now := u.accounts[name], accounts[name]
 		plan := now.Plan
 		if was.plan != nil {
 			plan = *was.plan

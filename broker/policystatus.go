@@ -31,12 +31,13 @@ func (s adminService) ShowPolicyStatus(ctx context.Context, req *connect.Request
 	if version > set.Version {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no policy version %d: the newest is %d; see `tokenlease policy history`", version, set.Version))
 	}
+	unusable := v.past()
 	w := newPolicyWalk(v, set, version)
 	resp := w.resp
 	resp.Version, resp.VersionInForce = version, set.Version
 	for id := range s.b.cluster.Shards {
 		head, err := v.head(id)
-		if err == nil {
+		if err = v.damaged(err); err == nil {
 			err = w.shard(id)
 		}
 		if err != nil {
@@ -49,8 +50,10 @@ func (s adminService) ShowPolicyStatus(ctx context.Context, req *connect.Request
 	if resp.HoldersBehind, err = w.holdersBehind(); err != nil {
 		return nil, wireError(err)
 	}
-	resp.Installed = len(resp.GetShardsBehind()) == 0 && len(resp.GetHoldersBehind()) == 0
-	resp.Settled = resp.GetBudgetsAboveCount() == 0
+	resp.Unusable, resp.UnusableCount = unusable.first, unusable.count()
+	whole := resp.GetUnusableCount() == 0
+	resp.Installed = whole && len(resp.GetShardsBehind()) == 0 && len(resp.GetHoldersBehind()) == 0
+	resp.Settled = whole && resp.GetBudgetsAboveCount() == 0
 	resp.Revision = v.revision
 	return connect.NewResponse(resp), nil
 }
@@ -86,14 +89,17 @@ func (w *policyWalk) shard(id uint32) error {
 	}
 	grants, prefix := map[string]record.Grant{}, w.v.b.layout.Grants(id)
 	err = w.v.each(prefix, func(kv store.KeyValue) error {
-		g, err := record.Decode[record.Grant](kv)
-		if err == nil && g.Issued > g.Spent+g.Returned {
+		g, err := storedGrant(kv)
+		if err != nil {
+			return w.v.damaged(err)
+		}
+		if g.Issued > g.Spent+g.Returned {
 			grants[kv.Key[len(prefix):]] = g
 		}
-		if err == nil && w.see != nil {
-			err = w.see(id, g)
+		if w.see != nil {
+			return w.see(id, g)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -102,11 +108,11 @@ func (w *policyWalk) shard(id uint32) error {
 	return w.v.each(w.v.b.layout.Budgets(id), func(kv store.KeyValue) error {
 		b, err := record.Decode[record.Budget](kv)
 		if err != nil || b.Since() != cluster.Generation {
-			return err
+			return w.v.damaged(err)
 		}
 		account, err := walk.account(b.Account)
 		if err != nil {
-			return err
+			return w.v.damaged(err)
 		}
 		ruling, ruled := w.set.Rules(account, b.Operation)
 		out := make([]record.Grant, 0, len(b.Grants))
@@ -121,7 +127,7 @@ func (w *policyWalk) shard(id uint32) error {
 			}
 		}
 		if b.Reserved > ruling.Rule.Capacity { // of no policy: 0
-			return w.above(id, b, ruling.Rule.Capacity, out)
+			return w.above(id, b, ruling, out)
 		}
 		return nil
 	})
@@ -156,13 +162,14 @@ func (w *policyWalk) behind(id uint32, out []record.Grant, version int64) error 
 }
 
 // above tells of a budget that has more out than its capacity.
-func (w *policyWalk) above(id uint32, b record.Budget, capacity int64, out []record.Grant) error {
+func (w *policyWalk) above(id uint32, b record.Budget, ruling policyset.Ruling, out []record.Grant) error {
 	w.resp.BudgetsAboveCount++
 	if len(w.resp.GetBudgetsAbove()) >= maxAbove {
 		return nil
 	}
 	above := &pb.BudgetAbove{
-		Key: &pb.BudgetKey{Account: b.Account, Operation: b.Operation}, CapacityTokens: capacity, ReservedTokens: b.Reserved,
+		Key: &pb.BudgetKey{Account: b.Account, Operation: b.Operation}, CapacityTokens: ruling.Rule.Capacity, ReservedTokens: b.Reserved,
+		Reclaim: policyToWire(ruling).GetReclaim(),
 	}
 	holdings := map[lease.Holder]*pb.Holding{}
 	for _, g := range out {
@@ -194,9 +201,12 @@ func (w *policyWalk) holdersBehind() (behind []*pb.HolderLag, err error) {
 	for id := range w.v.b.cluster.Shards {
 		err := w.v.each(w.v.b.layout.Fences(id), func(kv store.KeyValue) error {
 			f, err := record.Decode[record.Fence](kv)
+			if err != nil {
+				return w.v.damaged(err)
+			}
 			h := lease.Holder{Region: f.Region, Instance: f.Instance}
 			heard[h] = max(heard[h], f.HeardUnixMs)
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -246,7 +256,7 @@ func (v *view) policyLag(status *pb.HolderStatus, grants []*pb.Grant) error {
 	status.PolicyVersion = set.Version
 	for _, g := range grants {
 		r, ruled, err := v.ruling(lease.Key{Account: g.GetBudget().GetAccount(), Operation: g.GetBudget().GetOperation()})
-		if err != nil {
+		if err := v.damaged(err); err != nil {
 			return err
 		}
 		if !ruled || g.GetKept() || g.GetOutstandingTokens() == 0 || g.GetPolicyVersion() >= r.Rule.Version {

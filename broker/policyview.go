@@ -15,7 +15,8 @@ import (
 // maxCachedAccounts bounds what a view remembers of accounts.
 const maxCachedAccounts = 10_000
 
-// policySet is what was decided for more than one account.
+// policySet is what was decided for more than one account; nothing where the view goes on
+// past damage and the policy version cannot be read.
 func (v *view) policySet() (*policyset.Set, error) {
 	if v.set != nil {
 		return v.set, nil
@@ -32,7 +33,15 @@ func (v *view) policySet() (*policyset.Set, error) {
 	}
 	set, faults, err := policyset.Of(v.b.layout, kvs)
 	if err != nil {
-		return nil, err
+		if err := v.damaged(err); err != nil {
+			return nil, err
+		}
+		set = policyset.Empty()
+	}
+	if v.bad != nil {
+		for _, fault := range faults {
+			v.bad(fault)
+		}
 	}
 	v.set, v.setRecords, v.faults = set, kvs, faults
 	return set, nil
@@ -92,6 +101,7 @@ type accountWalk struct {
 	page []store.KeyValue
 	from string // the page has every record from here
 	to   string // to here, exclusive; empty: none was read
+	last string // nobody asks for what comes behind this key; empty: for any
 }
 
 // accountPage is how many accounts are read at a time.
@@ -106,6 +116,9 @@ func (w *accountWalk) account(account string) (a record.Account, err error) {
 	key := w.v.b.layout.Account(account)
 	if key < w.from || key >= w.to {
 		_, end := record.All(w.v.b.layout.Accounts())
+		if w.last != "" {
+			end = w.last + "\x00"
+		}
 		res, err := w.v.read(store.RangeRequest{Key: key, End: end, Limit: accountPage})
 		if err != nil {
 			return a, err
@@ -128,6 +141,27 @@ func (w *accountWalk) account(account string) (a record.Account, err error) {
 		return a, nil
 	}
 	return record.Decode[record.Account](w.page[at])
+}
+
+// accountsOf is what each of the accounts has of its own, read in few ranges.
+func (v *view) accountsOf(names []string) (map[string]record.Account, error) {
+	byKey := make(map[string]string, len(names))
+	for _, name := range names {
+		byKey[v.b.layout.Account(name)] = name
+	}
+	keys, found := sortedKeys(byKey), make(map[string]record.Account, len(names))
+	if len(keys) == 0 {
+		return found, nil
+	}
+	walk := accountWalk{v: v, last: keys[len(keys)-1]}
+	for _, key := range keys {
+		a, err := walk.account(byKey[key])
+		if err != nil {
+			return nil, err
+		}
+		found[byKey[key]] = a
+	}
+	return found, nil
 }
 
 // accountToWire is what an account has of its own in the form of answers.

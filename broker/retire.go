@@ -34,8 +34,6 @@ const (
 	// that a shard has another owner.
 	maxIdlePasses = 5
 	idlePause     = reconcileEvery / 2
-	// maxUnusable is how many records an answer names that cannot be read.
-	maxUnusable = 5
 )
 
 // RetireHolder implements tokenleasev1connect.AdminHandler.
@@ -110,9 +108,13 @@ func tooLately(resp *pb.RetireHolderResponse) error {
 // attested tells of whom something is attested, and whether that has to be forced.
 // What the holder has out is still to be added to its status.
 func (v *view) attested(ctx context.Context, m *pb.RetireHolderRequest, resp *pb.RetireHolderResponse) (t *tally, err error) {
-	resp.Status, t, err = v.holder(holderOf(m.GetHolder()), func(err error) { unusable(resp, err) })
+	v.bad = func(err error) { unusable(resp, err) }
+	resp.Status, t, err = v.holder(holderOf(m.GetHolder()))
 	if err != nil {
 		return nil, err
+	}
+	if resp.GetStatus().GetEpoch() == 0 {
+		return nil, fmt.Errorf("%w: nobody knows its epoch: %s", record.ErrUnreadable, strings.Join(resp.GetUnusable(), "; "))
 	}
 	if m.GetEpoch() != 0 && m.GetEpoch() != resp.GetStatus().GetEpoch() {
 		return nil, fmt.Errorf("%w: %v is at epoch %d, not %d; look at what it holds now, and decide anew",
@@ -139,7 +141,7 @@ func (v *view) foresee(m *pb.RetireHolderRequest, t *tally, resp *pb.RetireHolde
 	if err := v.tallyGrants(holderOf(m.GetHolder()), t); err != nil {
 		return err
 	}
-	kinds, err := v.kinds(all, func(err error) { unusable(resp, err) })
+	kinds, err := v.kinds(all)
 	for _, g := range all {
 		if kind := kinds[v.budgetOf(g)]; kind != "" {
 			count(resp, g, g.GetOutstandingTokens(), kind == lease.Concurrency)
@@ -169,7 +171,7 @@ func (v *view) budgetOf(g *pb.Grant) string {
 
 // kinds are the kinds of rule of the grants' budgets, by the keys of their records:
 // of those that can be read. Budgets that lie close together are read together.
-func (v *view) kinds(grants []*pb.Grant, bad func(error)) (map[string]lease.Kind, error) {
+func (v *view) kinds(grants []*pb.Grant) (map[string]lease.Kind, error) {
 	keys := make([]string, 0, len(grants))
 	for _, g := range grants {
 		keys = append(keys, v.budgetOf(g))
@@ -179,8 +181,7 @@ func (v *view) kinds(grants []*pb.Grant, bad func(error)) (map[string]lease.Kind
 	err := v.records(slices.Compact(keys), func(kv store.KeyValue) error {
 		r, err := record.Decode[record.Budget](kv)
 		if err != nil {
-			bad(err)
-			return nil
+			return v.damaged(err)
 		}
 		kinds[kv.Key] = r.Rule.Kind
 		return nil

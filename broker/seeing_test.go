@@ -204,3 +204,44 @@ type behindClock struct {
 }
 
 func (c behindClock) Now() time.Time { return c.Clock.Now().Add(-c.by) }
+
+// Accounts are found by how their names begin, with case and whatever the names have in
+// them, a page at a time.
+func TestAccountsByPrefix(t *testing.T) {
+	onEachStore(t, func(t *testing.T, st store.Store) {
+		s, n, _ := one(t, st, bucket(40, 0))
+		req := &pb.ApplyPoliciesRequest{Plans: []*pb.Plan{plan("free")}}
+		for _, name := range []string{"a", "a/b", "a/b c", "a%2Fb", "ab", "Ab", "äb", "b"} {
+			req.Accounts = append(req.Accounts, account(name, "free"))
+		}
+		n.change(req)
+		list := func(m *pb.ListAccountsRequest) (names []string) {
+			t.Helper()
+			for {
+				resp, err := n.admin.ListAccounts(s.ctx, connect.NewRequest(m))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range resp.Msg.GetAccounts() {
+					names = append(names, a.GetAccount())
+				}
+				if m.PageToken = resp.Msg.GetNextPageToken(); m.GetPageToken() == "" {
+					slices.Sort(names)
+					return names
+				}
+			}
+		}
+		for prefix, want := range map[string][]string{"a": {"a", "a%2Fb", "a/b", "a/b c", "ab"}, "a/": {"a/b", "a/b c"}, "a/b ": {"a/b c"}, "A": {"Ab"}, "ä": {"äb"}, "abc": nil} {
+			for _, size := range []uint32{0, 1} {
+				if got := list(&pb.ListAccountsRequest{AccountPrefix: prefix, PageSize: size}); !slices.Equal(got, want) {
+					t.Errorf("accounts that begin with %q: %q, want %q", prefix, got, want)
+				}
+			}
+		}
+		for name, want := range map[string][]string{"a": {"a"}, "b": nil} {
+			if got := list(&pb.ListAccountsRequest{AccountPrefix: "a", Account: name}); !slices.Equal(got, want) {
+				t.Errorf("%q that begins with a: %q, want %q", name, got, want)
+			}
+		}
+	})
+}

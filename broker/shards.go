@@ -19,6 +19,7 @@ const maxMoveWait = 30 * time.Second
 // ListShards implements tokenleasev1connect.AdminHandler.
 func (s adminService) ListShards(ctx context.Context, _ *connect.Request[pb.ListShardsRequest]) (*connect.Response[pb.ListShardsResponse], error) {
 	v := s.b.view(ctx)
+	unusable := v.past()
 	resp := &pb.ListShardsResponse{}
 	owners, err := v.owners()
 	if err != nil {
@@ -35,7 +36,7 @@ func (s adminService) ListShards(ctx context.Context, _ *connect.Request[pb.List
 		}
 		resp.Shards = append(resp.Shards, status)
 	}
-	resp.Revision = v.revision
+	resp.Revision, resp.Unusable, resp.UnusableCount = v.revision, unusable.first, unusable.count()
 	return connect.NewResponse(resp), nil
 }
 
@@ -45,14 +46,14 @@ func (v *view) shard(id uint32, owner record.Owner, move record.Move) (*pb.Shard
 	if err != nil {
 		return nil, err
 	}
-	status := &pb.ShardStatus{Shard: id, BrokerId: owner.BrokerID, BrokerUrl: owner.URL, MovedTo: move.BrokerID}
+	status := &pb.ShardStatus{Shard: id, BrokerId: owner.BrokerID, BrokerUrl: owner.URL, OwnedSinceUnixMs: owner.SinceUnixMs, MovedTo: move.BrokerID}
 	if kv == nil {
 		return status, nil
 	}
 	head, err := record.Decode[record.Head](*kv)
 	status.Head, status.LedgerNs, status.CommittedUnixMs = kv.ModRevision, head.ClockNs, head.CommittedUnixMs
 	status.PolicyVersion = head.PolicyVersion
-	return status, err
+	return status, v.damaged(err)
 }
 
 // owners are the shards' owners.
@@ -60,8 +61,11 @@ func (v *view) owners() (map[uint32]record.Owner, error) {
 	owners := map[uint32]record.Owner{}
 	return owners, v.each(v.b.layout.Owners(), func(kv store.KeyValue) error {
 		r, err := record.Decode[record.Owner](kv)
+		if err != nil {
+			return v.damaged(err)
+		}
 		owners[r.Shard] = r
-		return err
+		return nil
 	})
 }
 

@@ -40,10 +40,14 @@ func TestMoveShard(t *testing.T) {
 		s := newLocalSite(t, store.NewMemory(), 4)
 		n, m := s.start("a"), s.start("b")
 		pass(10 * time.Second)
+		before := time.Now().UnixMilli()
 		var id uint32 // one of a
 		for _, status := range n.ready().listShards() {
 			if status.GetBrokerId() == "a" {
 				id = status.GetShard()
+			}
+			if since := status.GetOwnedSinceUnixMs(); since == 0 || since > before {
+				t.Errorf("owned since %d, want before %d: %v", since, before, status)
 			}
 		}
 		moved, err := n.moveShard(id, "b")
@@ -51,7 +55,7 @@ func TestMoveShard(t *testing.T) {
 			t.Fatalf("moved: %v, %v", moved, err)
 		}
 		pass(10 * time.Second)
-		if got := m.ready().listShards()[id]; got.GetBrokerId() != "b" || got.GetMovedTo() != "b" || got.GetBrokerUrl() != "http://b" {
+		if got := m.ready().listShards()[id]; got.GetBrokerId() != "b" || got.GetMovedTo() != "b" || got.GetBrokerUrl() != "http://b" || got.GetOwnedSinceUnixMs() < before {
 			t.Errorf("a while later: %v", got)
 		}
 		m.stop()

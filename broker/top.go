@@ -76,6 +76,7 @@ func activityTo(a shard.Activity) *pb.BudgetActivity {
 		Key:            &pb.BudgetKey{Account: a.Key.Account, Operation: a.Key.Operation},
 		CapacityTokens: a.Capacity, AvailableTokens: a.Available, ReservedTokens: a.Reserved,
 		SpentTokensPerSecond: a.PerSecond, WantedTokens: a.Wanted, WaitingHolders: a.Waiting,
+		Reclaim: a.Reclaim,
 	}
 }
 
@@ -84,5 +85,6 @@ func activityFrom(a *pb.BudgetActivity) shard.Activity {
 		Key:      lease.Key{Account: a.GetKey().GetAccount(), Operation: a.GetKey().GetOperation()},
 		Capacity: a.GetCapacityTokens(), Available: a.GetAvailableTokens(), Reserved: a.GetReservedTokens(),
 		PerSecond: a.GetSpentTokensPerSecond(), Wanted: a.GetWantedTokens(), Waiting: a.GetWaitingHolders(),
+		Reclaim: a.GetReclaim(),
 	}
 }

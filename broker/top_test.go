@@ -30,7 +30,9 @@ func TestTopBudgets(t *testing.T) {
 		pass(10 * time.Second)
 		n.ready()
 		m.ready()
-		n.apply(bucket(100, 0))
+		lapsing := bucket(100, 0)
+		lapsing.Reclaim, lapsing.MaxStalenessNs, lapsing.ReclaimMarginNs = pb.Reclaim_RECLAIM_DEADLINE, int64(time.Hour), int64(time.Minute)
+		n.apply(lapsing)
 		h := n.join("eu", "limiter-0")
 		grants := map[string]string{}
 		for id := range uint32(8) {
@@ -52,7 +54,7 @@ func TestTopBudgets(t *testing.T) {
 		}
 		for i, b := range busiest.GetBudgets() {
 			rate := float64(4-i) * 0.66 // of a rate that has lasted for as long as it is averaged over
-			if want := accountIn(uint32(4-i), 8); b.GetKey().GetAccount() != want || b.GetCapacityTokens() != 100 || math.Abs(b.GetSpentTokensPerSecond()-rate) > rate/10 {
+			if want := accountIn(uint32(4-i), 8); b.GetKey().GetAccount() != want || b.GetCapacityTokens() != 100 || b.GetReclaim() != pb.Reclaim_RECLAIM_DEADLINE || math.Abs(b.GetSpentTokensPerSecond()-rate) > rate/10 {
 				t.Errorf("rank %d is not %s at %v: %v", i, want, rate, b)
 			}
 		}

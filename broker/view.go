@@ -25,7 +25,8 @@ type view struct {
 	cluster       *record.Cluster
 	registrations map[lease.Holder]record.Registration
 	fences        map[uint32]map[lease.Holder]uint64
-	heads         map[uint32]record.Head
+	lost          map[string]error // registrations and fences that cannot be read, by key
+	heads         map[uint32]storedHead
 	stored        map[string]record.Grant   // by key: see readGrants
 	set           *policyset.Set            // see policySet
 	setRecords    []store.KeyValue          // that it was made of
@@ -33,10 +34,19 @@ type view struct {
 	accounts      map[string]record.Account // see account
 	templates     map[string]record.Budget  // by key
 	calendar      shard.Calendar
+
+	bad func(error) // gets records that cannot be read: see damaged
+}
+
+// storedHead is a shard's head, or why it cannot be read.
+type storedHead struct {
+	record.Head
+
+	err error
 }
 
 func (b *Broker) view(ctx context.Context) *view {
-	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]record.Head{}, templates: map[string]record.Budget{}, calendar: shard.Calendar{}}
+	return &view{b: b, ctx: ctx, fences: map[uint32]map[lease.Holder]uint64{}, heads: map[uint32]storedHead{}, lost: map[string]error{}, templates: map[string]record.Budget{}, calendar: shard.Calendar{}}
 }
 
 // read reads keys at the revision of the view.
@@ -91,46 +101,83 @@ func (v *view) get(key string) (*store.KeyValue, error) {
 }
 
 // minEpoch is the lowest epoch of the holder that is still served, by its
-// registration and the shard's fence.
+// registration and the shard's fence. Those of other holders that cannot be read are
+// no fault of it.
 func (v *view) minEpoch(id uint32, h lease.Holder) (uint64, error) {
-	if v.registrations == nil {
-		v.registrations = map[lease.Holder]record.Registration{}
-		err := v.each(v.b.layout.Holders(), func(kv store.KeyValue) error {
-			r, err := record.Decode[record.Registration](kv)
-			v.registrations[r.Holder()] = r
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
+	if err := v.readRegistrations(); err != nil {
+		return 0, err
 	}
-	if v.fences[id] == nil {
-		v.fences[id] = map[lease.Holder]uint64{}
-		err := v.each(v.b.layout.Fences(id), func(kv store.KeyValue) error {
-			f, err := record.Decode[record.Fence](kv)
-			v.fences[id][lease.Holder{Region: f.Region, Instance: f.Instance}] = f.MinEpoch
-			return err
-		})
-		if err != nil {
-			return 0, err
+	if err := v.readFences(id); err != nil {
+		return 0, err
+	}
+	if len(v.lost) > 0 { // hardly ever: keys take time to make
+		for _, key := range []string{v.b.layout.Holder(h), v.b.layout.Fence(id, h)} {
+			if err := v.damaged(v.lost[key]); err != nil {
+				return 0, err
+			}
 		}
 	}
 	cluster, err := v.era()
 	return max(v.registrations[h].Serves(), v.fences[id][h], lease.EpochFloor(cluster.Generation)), err
 }
 
+func (v *view) readRegistrations() error {
+	if v.registrations != nil {
+		return nil
+	}
+	all := map[lease.Holder]record.Registration{}
+	err := v.each(v.b.layout.Holders(), func(kv store.KeyValue) error {
+		r, err := record.Decode[record.Registration](kv)
+		if err == nil {
+			all[r.Holder()] = r
+			return nil
+		}
+		return v.lose(kv, err)
+	})
+	if err == nil {
+		v.registrations = all
+	}
+	return err
+}
+
+func (v *view) readFences(id uint32) error {
+	if v.fences[id] != nil {
+		return nil
+	}
+	all := map[lease.Holder]uint64{}
+	err := v.each(v.b.layout.Fences(id), func(kv store.KeyValue) error {
+		f, err := record.Decode[record.Fence](kv)
+		if err == nil {
+			all[lease.Holder{Region: f.Region, Instance: f.Instance}] = f.MinEpoch
+			return nil
+		}
+		return v.lose(kv, err)
+	})
+	if err == nil {
+		v.fences[id] = all
+	}
+	return err
+}
+
+// lose keeps why a record cannot be read, until it is asked for.
+func (v *view) lose(kv store.KeyValue, err error) error {
+	v.lost[kv.Key] = err
+	return nil
+}
+
 // head is the shard's head.
 func (v *view) head(id uint32) (record.Head, error) {
 	head, ok := v.heads[id]
 	if ok {
-		return head, nil
+		return head.Head, head.err
 	}
-	kv, err := v.get(v.b.layout.Head(id))
-	if err == nil && kv != nil {
-		head, err = record.Decode[record.Head](*kv)
+	var kv *store.KeyValue
+	kv, head.err = v.get(v.b.layout.Head(id))
+	if head.err == nil && kv != nil {
+		head.Head, head.err = record.Decode[record.Head](*kv)
 	}
 	v.heads[id] = head
-	return head, err
+	return head.Head, head.err
 }
 
 // grant is a stored grant in the form of answers.
@@ -199,9 +246,9 @@ func (v *view) budget(r record.Budget, withGrants bool) (*pb.Budget, error) {
 }
 
 // policy is the policy in force for the budget: its costs as they stand now,
-// with the rule that the budget runs under.
+// with the rule that the budget runs under; that alone where the rest cannot be read.
 func (v *view) policy(r record.Budget) (policyset.Ruling, error) {
 	ruling, _, err := v.ruling(lease.Key{Account: r.Account, Operation: r.Operation})
 	ruling.Operation, ruling.Rule = r.Operation, r.Rule
-	return ruling, err
+	return ruling, v.damaged(err)
 }

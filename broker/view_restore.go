@@ -136,7 +136,7 @@ func (v *view) listedGrant(kv store.KeyValue) (*pb.Grant, error) {
 		_, unknown, err := v.inForce(lease.ShardOf(key, v.b.cluster.Shards), r)
 		return unknown, err
 	}
-	r, err := record.Decode[record.Grant](kv)
+	r, err := storedGrant(kv)
 	if err != nil {
 		return nil, err
 	}
