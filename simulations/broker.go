@@ -208,7 +208,10 @@ func (o *owner) pump() {
 		w.after(o.b.resumes-w.now, "resume", o.b.name, int64(o.shard), o.pump)
 		return
 	}
+	before := o.sh.Stats()
 	txn := o.sh.Next(o.moment())
+	w.stats.Lapsed += o.sh.Stats().GrantsLapsed - before.GrantsLapsed
+	w.stats.LapsedOf += o.sh.Stats().TokensLapsed - before.TokensLapsed
 	if txn != nil {
 		o.busy = true
 		o.commit(*txn)

@@ -24,6 +24,9 @@ func (w *World) chaos() {
 		pace = w.cfg.Pace
 	}
 	pause := w.paced(10*time.Millisecond, 5*time.Second, pace)
+	if w.cfg.Bounds.Most > 0 {
+		pause *= time.Duration(1 + w.rng.IntN(4)) // beyond the bounds, at times
+	}
 	switch w.rng.IntN(16) {
 	case 0:
 		w.when(f.Crash, func() { w.anyProcess(s).crash() })
@@ -50,7 +53,7 @@ func (w *World) chaos() {
 	case 11:
 		w.when(f.Restore, w.restoreSome)
 	case 12:
-		w.when(f.StepWall, func() { b.clock.wall += w.between(-f.Skew, f.Skew+time.Minute) })
+		w.when(f.StepWall, func() { w.stepWall(b, s) })
 	default:
 		w.release()
 	}
@@ -77,6 +80,23 @@ func (b *broker) isolate(d time.Duration) {
 	}
 }
 
+// stepWall steps the wall clock of a broker, and where limiters go by theirs that of
+// a site as well.
+func (w *World) stepWall(b *broker, s *site) {
+	skew := w.cfg.Faults.Skew
+	b.clock.wall += w.between(-skew, skew+time.Minute)
+	if w.cfg.Bounds.Most == 0 {
+		return
+	}
+	step := w.between(-skew-time.Minute, skew+time.Minute)
+	for _, p := range s.procs {
+		p.clock.setWall(step)
+	}
+	c := s.newClock()
+	c.setWall(step)
+	s.wall = c.wall
+}
+
 // anyProcess is one of the site's living processes, mostly the current one. A
 // dead one takes no harm.
 func (w *World) anyProcess(s *site) *process {
@@ -96,6 +116,7 @@ func (w *World) anyProcess(s *site) *process {
 func (w *World) changePolicy() {
 	at := w.rng.IntN(len(w.cfg.Policies))
 	p := drawPolicy(w.rng, w.cfg.Policies[at].Operation, w.cfg.Kinds)
+	w.cfg.Bounds.put(w.rng, &p)
 	p.Rule.Version = w.cfg.Policies[at].Rule.Version + 1
 	w.SetPolicy(at, p)
 }

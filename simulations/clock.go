@@ -1,6 +1,10 @@
 package simulations
 
-import "time"
+import (
+	"time"
+
+	"github.com/tokenlease/tokenlease/regional/holder"
+)
 
 // clock is the pair of clocks of one machine. The monotonic one has an origin of
 // its own, may be slow, and stands still while the machine sleeps; it is never
@@ -11,17 +15,46 @@ type clock struct {
 	since  time.Duration // real time at which it read origin
 	slow   int           // percent
 	wall   time.Duration // ahead of real time
+	// Of the boot clock, which goes on while the machine sleeps, and is slow likewise:
+	// what it read at first, and when.
+	first, born time.Duration
+	lags        bool // what the limiter reads of the wall clock is slow, too
+	plain       bool // there is no boot clock, and the wall clock is never set back
 }
 
 // newClock is a clock with an origin that tells nothing.
 func (w *World) newClock() clock {
-	return clock{w: w, origin: w.between(time.Second, 1000*time.Hour), since: w.now}
+	origin := w.between(time.Second, 1000*time.Hour)
+	return clock{w: w, origin: origin, since: w.now, first: origin, born: w.now}
 }
 
 // mono is the monotonic clock.
 func (c *clock) mono() time.Duration {
-	elapsed := max(0, c.w.now-c.since)
-	return c.origin + elapsed - elapsed/100*time.Duration(c.slow)
+	return c.origin + c.slowed(max(0, c.w.now-c.since))
+}
+
+// slowed is what a slow clock makes of a time.
+func (c *clock) slowed(d time.Duration) time.Duration { return d - d/100*time.Duration(c.slow) }
+
+// read is what a limiter reads of all clocks of its machine.
+func (c *clock) read() holder.Clocks {
+	elapsed := c.w.now - c.born
+	r := holder.Clocks{Mono: c.mono(), Boot: c.first + c.slowed(elapsed), Wall: wallAtFirst*time.Millisecond + c.wall + c.w.now}
+	if c.lags {
+		r.Wall += c.slowed(elapsed) - elapsed
+	}
+	if c.plain {
+		r.Boot = r.Mono
+	}
+	return r
+}
+
+// setWall steps the wall clock: forward alone, where nothing else tells of sleep.
+func (c *clock) setWall(step time.Duration) {
+	if c.plain {
+		step = step.Abs()
+	}
+	c.wall += step
 }
 
 // real is how long it takes until the monotonic clock reads at, rounded up.

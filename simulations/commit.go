@@ -115,6 +115,7 @@ func (o *owner) commit(txn store.Txn) {
 		w.after(w.between(time.Millisecond, 5*time.Second), "again", o.b.name, int64(o.shard), func() { w.apply(o.b, txn, decided) })
 	}
 	w.mirror.checkDrops(o, txn)
+	w.mirror.lapses(txn)
 	o.b.transact("apply", int64(o.shard), txn, func(res store.TxnResult, err error) {
 		if err == nil && res.Succeeded && !o.over {
 			o.hear(txn, res)

@@ -42,7 +42,10 @@ type Faults struct {
 	Attest       bool // an operator resolves what dead epochs held
 	ForgetIdle   bool // brokers drop idle ledgers quickly
 	Restore      bool // the store is set back to a copy, which is declared
-	StepWall     bool // wall clocks of brokers step, by about Skew
+	StepWall     bool // wall clocks step, by about Skew
+	// Percent of checks that stand still between their look at the clocks and the
+	// spend, where the policy bounds staleness; see Bounds.
+	Stall int
 	// Skew is how far wall clocks of brokers differ; 0: by years.
 	Skew time.Duration
 }
@@ -59,6 +62,7 @@ type Config struct {
 	Kinds    []lease.Kind     // that policies are drawn from, and change to; nil: buckets
 	Journals []holder.Journal // one per site
 	Greedy   []bool           // sites that spend whatever they have, at once
+	Bounds   Bounds           // on staleness, that policies have; zero: none
 	Faults   Faults
 	// Chaos is how long faults go on. Think is the mean pause between two checks
 	// of a site and budget.
@@ -122,6 +126,9 @@ func Draw(seed uint64) Config {
 		cfg.Pace = 20 + r.IntN(100)
 		cfg.Chaos *= time.Duration(cfg.Pace)
 	}
+	if r := rand.New(rand.NewPCG(seed, 0x57a1e)); r.IntN(3) == 0 {
+		cfg.bound(r)
+	}
 	return cfg
 }
 
@@ -173,10 +180,10 @@ func drawPolicy(r *rand.Rand, operation string, kinds []lease.Kind) lease.Policy
 	return p
 }
 
-// Rule draws the policies anew, of these kinds alone.
+// Rule draws the policies anew, of these kinds alone, and without bounds on staleness.
 func (c *Config) Rule(kinds ...lease.Kind) {
 	r := rand.New(rand.NewPCG(c.Seed, 0x4b1d))
-	c.Kinds = kinds
+	c.Kinds, c.Bounds = kinds, Bounds{}
 	for i := range c.Policies {
 		c.Policies[i] = drawPolicy(r, c.Policies[i].Operation, kinds)
 	}

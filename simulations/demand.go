@@ -82,12 +82,20 @@ func (p *process) plan() plan {
 func (p *process) start(key int, c *waiter) {
 	b := p.budget(key)
 	defer p.signaled()
-	if p.spend(key, b, c) || p.judge(b, c) {
+	if p.spend(key, b, c) {
+		return
+	}
+	if b.Stale() {
+		p.w.stats.Stale++
+	}
+	if p.judge(b, c) {
 		return
 	}
 	news, ok := b.Wait(c.cost)
 	if !ok {
-		p.budgets[key] = nil
+		if p.budgets[key] == b {
+			p.budgets[key] = nil
+		}
 		p.start(key, c)
 		return
 	}

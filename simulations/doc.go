@@ -38,7 +38,8 @@
 // ledger time is not ahead of real time, and that periods lie where the calendar has
 // them. After every event of a process: what its epoch could still spend of a grant is
 // at most what the store has reserved for it, summed over all processes that live,
-// however outdated they are; and slots that work holds are reserved for its epoch,
+// however outdated they are, or nothing by the process's clocks where the grant has
+// lapsed; and slots that work holds are reserved for its epoch,
 // though its process may be dead. At every registration: each epoch goes to one start.
 // At every admission: a judge (package judge) that knows nothing of the protocol, and
 // holds the rule of the budget, of any kind, against real time. At the

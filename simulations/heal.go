@@ -162,6 +162,9 @@ func (w *World) checkResolved() {
 			return
 		}
 		outstanding := g.Issued - g.Spent - g.Returned
+		if g.LapsesAfterNs > 0 && w.gone(g) {
+			w.failf("nothing is left of the holder of grant %s, which has not lapsed", g.ID)
+		}
 		for _, p := range w.processesOf(g) {
 			switch {
 			case g.Kept: // until it is attested that its epoch and its work have ended

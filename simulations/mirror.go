@@ -32,6 +32,8 @@ type mirror struct {
 	// generation of the store: that of the copy, after a restore that is not declared.
 	generation uint32
 	calendar   shard.Calendar
+	// lapsing are the grants that have ended and had a deadline, by their ID.
+	lapsing map[string]bool
 }
 
 // book is one budget in the store.
@@ -51,7 +53,7 @@ func newMirror(w *World) *mirror {
 	return &mirror{
 		w: w, generation: 1, grants: map[string]record.Grant{}, ledgers: map[lease.Key]*book{}, paths: map[string]*book{}, fences: map[lease.Holder][]lease.Fence{},
 		newest: make([]lease.GrantID, w.cfg.Shards), clock: make([]int64, w.cfg.Shards), wall: make([]int64, w.cfg.Shards),
-		calendar: shard.Calendar{},
+		calendar: shard.Calendar{}, lapsing: map[string]bool{},
 	}
 }
 
@@ -192,6 +194,9 @@ func (m *mirror) grant(op *store.Op, kv store.KeyValue) {
 	if op.Kind == store.OpDelete {
 		was, ok := m.grants[op.Key]
 		delete(m.grants, op.Key)
+		if was.LapsesAfterNs > 0 {
+			m.lapsing[was.ID] = true
+		}
 		if b := m.book(was.Key()); ok && b != nil {
 			m.touch(b)
 		}
@@ -347,7 +352,7 @@ type holding struct {
 }
 
 // held holds that the true unspent credit of each grant, over all processes that
-// live, is reserved.
+// live, is reserved: until it has lapsed, and is too old to be spent by their clocks.
 func (m *mirror) held(b *book) {
 	if m.w.restored {
 		return // what is out and what is reserved are of two histories
@@ -364,7 +369,9 @@ func (m *mirror) held(b *book) {
 			if credit := p.budgets[b.index].Credit(); credit > unspent {
 				m.w.failf("%s can spend %d of grant %q, of which it has %d", p.name, credit, id, unspent)
 			}
-			held = addHolding(held, id, unspent)
+			if !m.lapsing[id] || !p.budgets[b.index].Stale() {
+				held = addHolding(held, id, unspent)
+			}
 		}
 	}
 	for _, h := range held {

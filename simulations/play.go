@@ -43,6 +43,7 @@ func Play(sc *scenario.Scenario, how Playing) (*measure.Result, error) {
 	_ = w.Run() // a failure stays with the world
 	r := w.stage.measured
 	r.Events, r.Hash = w.steps, fmt.Sprintf("%016x", w.hash)
+	r.Lapsed = w.stats.LapsedOf
 	if w.fail != nil {
 		r.Broken = w.fail.Error()
 	}

@@ -45,6 +45,8 @@ type process struct {
 	wake    time.Duration
 	pumping bool
 	pending func(durable bool) // ends the journal write on its way at a crash
+	looks   look               // at the clocks, for a check
+	stands  bool               // a check stands still between its look and what it admits
 	started time.Duration
 	contact time.Duration // first request that was sent, 0 for none
 	sent    int
@@ -137,7 +139,7 @@ func (p *process) begin() {
 	p.mgr = holder.New(holder.Config{
 		Holder: p.site.holder, Epoch: p.epoch, Shards: w.cfg.Shards, Journal: p.mode, Earlier: p.past,
 		SyncInterval: w.cfg.SyncInterval, IdleAfter: w.cfg.IdleAfter, ListEvery: w.cfg.ListEvery,
-		HangTime: w.cfg.HangTime, Jitter: w.rng.Float64, Retired: p.retired,
+		HangTime: w.cfg.HangTime, Jitter: w.rng.Float64, Clocks: p.clocks, Retired: p.retired,
 	}, p.signals)
 	if w.stage == nil {
 		for i := range w.keys {
@@ -375,6 +377,9 @@ func (p *process) crash() {
 
 // pause lets the process stand still. With its clock, if it sleeps.
 func (p *process) pause(d time.Duration, sleeps bool) {
+	if p.stands {
+		return // the margin is for one pause
+	}
 	p.resumes = max(p.resumes, p.w.now+d)
 	if sleeps {
 		p.clock.sleep(d)

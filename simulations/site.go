@@ -21,6 +21,9 @@ type site struct {
 	current *process   // the newest
 	slow    int        // of its machine's monotonic clock, in percent
 	wall    time.Duration
+	lags    bool          // its wall clock is slow, too
+	plain   bool          // it has no boot clock
+	stall   time.Duration // how long a check may stand still there, at the most; see Bounds
 	gone    bool          // it is not started again
 	wait    time.Duration // of a check, at the most
 }
@@ -36,7 +39,7 @@ func newSite(w *World, i int, h lease.Holder, mode holder.Journal, greedy bool) 
 // newClock is the clock of a process that starts here.
 func (s *site) newClock() clock {
 	c := s.w.newClock()
-	c.slow, c.wall = s.slow, s.wall
+	c.slow, c.wall, c.lags, c.plain = s.slow, s.wall, s.lags, s.plain
 	return c
 }
 

@@ -56,7 +56,10 @@ func (p *process) hold(key int, b *budget, c *waiter, policy *lease.Policy, slot
 	w := p.w
 	w.holds++
 	until := p.mono() + policy.HoldTime()
-	if _, ok := b.Hold(w.holds, c.cost, until, slots); !ok {
+	p.looks = toHold
+	_, ok := b.Hold(w.holds, c.cost, until, slots)
+	p.looks = elsewhere
+	if !ok {
 		return false
 	}
 	c.holds = slots
@@ -223,11 +226,13 @@ func (p *process) spends(key int, b *budget, c *waiter) bool {
 	case c.plan.reserves:
 		return p.hold(key, b, c, policy, false)
 	}
-	if _, ok := b.Spend(c.cost); !ok {
-		return false
+	p.looks = toSpend
+	_, ok := b.Spend(c.cost)
+	p.looks = elsewhere
+	if ok && p.alive { // it may have died between its look at the clocks and now
+		p.admitted(key, c.cost)
 	}
-	p.admitted(key, c.cost)
-	return true
+	return ok
 }
 
 // policy is the one that the process knows; nil for none.

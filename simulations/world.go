@@ -33,6 +33,7 @@ type World struct {
 	trace  [traceLength]event
 	fail   *Failure
 	healed bool // faults have stopped
+	stalls bool // a check stands still
 	quiet  bool // no new demand
 	faults int  // that were decided on
 
@@ -82,6 +83,10 @@ type Stats struct {
 	Attested    int64 `json:"attestations"`
 	Policies    int64 `json:"policy_changes"`
 	SetBack     int64 `json:"declared_restores"`
+	Lapsed      int64 `json:"lapsed_grants"` // by deadline
+	LapsedOf    int64 `json:"lapsed_tokens"` // that counted as spent by that
+	Stale       int64 `json:"stale_checks"`  // that found credit which was too old to be spent
+	Stalls      int64 `json:"stalls"`        // of checks, between a look at the clocks and the spend
 }
 
 // add sums up runs.
@@ -104,6 +109,10 @@ func (s *Stats) add(o Stats) {
 	s.Attested += o.Attested
 	s.Policies += o.Policies
 	s.SetBack += o.SetBack
+	s.Lapsed += o.Lapsed
+	s.LapsedOf += o.LapsedOf
+	s.Stale += o.Stale
+	s.Stalls += o.Stalls
 }
 
 // event is one thing that happens. What it is about is kept for the trace.
@@ -132,6 +141,7 @@ func New(cfg Config) *World {
 	for i := range cfg.Journals {
 		h := lease.Holder{Region: fmt.Sprintf("region-%d", i), Instance: "limiter"}
 		w.sites = append(w.sites, newSite(w, i, h, cfg.Journals[i], cfg.Greedy[i]))
+		w.drawClocks(w.sites[i])
 	}
 	w.after(w.between(100*time.Millisecond, time.Second), "chaos", "", 0, w.chaos)
 	return w

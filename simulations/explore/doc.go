@@ -16,7 +16,8 @@
 // After each event: what was admitted conforms to an ideal bucket (package
 // judge); what is available in the store and unspent in living processes could
 // be admitted at once (contract C1), so that a fault shows before the credit it
-// made up is spent; the unspent credit of each grant is reserved. After each
+// made up is spent; the unspent credit of each grant is reserved, until it has
+// lapsed and its process's clocks let it spend nothing of it. After each
 // commit: the ledger's invariants and steps (lease.CheckStep), grant IDs are
 // new, fences and ledger time only rise, ledger time is not ahead of real time,
 // and a record goes only when it is full. No honest process is accused of a
@@ -39,6 +40,6 @@
 // An owner is looked at only at rest: requests do not hang, hints have no
 // subscribers, and a commit's outcome is known, or in doubt, before anything
 // else happens to its owner. A registration takes one step. Time moves by whole
-// seconds. Longer histories, and more than one budget or shard, are the business
+// seconds. Clocks of processes are late all alike, and none stands still. Longer histories, and more than one budget or shard, are the business
 // of package simulations.
 package explore

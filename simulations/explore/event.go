@@ -56,7 +56,7 @@ func (x *explorer) events(s *state, do func(event)) {
 	for region := range regions {
 		x.startEvents(s, region, do)
 	}
-	if int(s.used.ticks) < x.scope.Ticks {
+	if int(s.used.ticks)+max(1, x.scope.Stride) <= x.scope.Ticks {
 		do(event{kind: ticks})
 	}
 }
@@ -201,7 +201,7 @@ func (x *explorer) happen(before *state, e event) (s state, ok bool, fail string
 	case appliesLate, failsOver, writesPolicy:
 		fail = x.storeChanges(&s, e)
 	case ticks:
-		s.used.ticks++
+		s.used.ticks += uint8(max(1, x.scope.Stride))
 	case starts, kinds:
 		panic("explore: starts are part of other events")
 	}

@@ -83,7 +83,7 @@ func (x *explorer) befalls(part *storePart, in storeInput) *storeResult {
 			h := holderOf(in.arg)
 			k.put(layout.Holder(h), record.Registration{Region: h.Region, Instance: h.Instance, Epoch: k.epochs[in.arg], StartNonce: "n"})
 		case writesPolicy:
-			k.put(layout.Policy(key.Operation), lease.Policy{Operation: key.Operation, DefaultCost: 1, Rule: x.scope.rule(in.arg)})
+			k.put(layout.Policy(key.Operation), x.scope.policy(in.arg))
 		case appliesLate:
 			_, r.fail = k.apply(in.late.txn, in.now)
 		case failsOver:

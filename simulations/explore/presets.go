@@ -127,6 +127,26 @@ var presets = []Scope{
 		Capacities: []int64{1, 3},
 	},
 	{
+		Name: "deadline", About: "what a silent limiter holds lapses, by an owner or the next one, with clocks that are late by nearly the margin",
+		Capacity: 1, Refill: 1, Ticks: 9, Stride: 3, Bounds: []Bound{{5, 4}}, Lag: 3, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{2, 0}, Costs: []int64{1}, Requests: [regions]int{3, 0}, Answers: 1, Alone: true, FailOvers: 1,
+	},
+	{
+		Name: "sooner", About: "likewise, under a policy that comes to let it lapse sooner",
+		Capacity: 2, Refill: 0, Ticks: 12, Stride: 3, Bounds: []Bound{{11, 4}, {5, 4}}, Lag: 3, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{1, 0}, Costs: []int64{1}, Requests: [regions]int{2, 0}, Answers: 2, Alone: true, Eager: true, Capacities: []int64{2},
+	},
+	{
+		Name: "then-never", About: "likewise, under one that comes to let nothing lapse",
+		Capacity: 1, Refill: 0, Ticks: 9, Stride: 3, Bounds: []Bound{{5, 4}}, Lag: 3, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{1, 0}, Costs: []int64{1}, Requests: [regions]int{2, 0}, Answers: 1, Alone: true, Capacities: []int64{1},
+	},
+	{
+		Name: "from-then-on", About: "likewise, under one that let nothing lapse at first",
+		Capacity: 2, Refill: 0, Ticks: 12, Stride: 3, Bounds: []Bound{{0, 0}, {5, 4}}, Lag: 3, Journal: holder.JournalOff, Starts: first,
+		Checks: [regions]int{1, 0}, Costs: []int64{1}, Requests: [regions]int{2, 0}, Answers: 1, Alone: true, Eager: true, Capacities: []int64{2},
+	},
+	{
 		Name: "standard", About: "two regions, with checks of two costs",
 		Capacity: 3, Refill: 1, Ticks: 1, Journal: holder.JournalOff, Starts: both, Greedy: otherGreedy,
 		Checks: [regions]int{3, 1}, Costs: []int64{1, 2}, Requests: [regions]int{4, 2}, Answers: 3, GiveUps: 1,

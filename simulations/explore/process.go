@@ -42,6 +42,9 @@ type procPart struct {
 	// What it holds, for the checks.
 	grant           string
 	unspent, credit int64
+	// stale is from which tick on nothing of it can be spent, unless it hears of its
+	// broker.
+	stale uint8
 }
 
 // procInput is what happens to a process.
@@ -79,6 +82,7 @@ func slotName(slot uint8) string {
 func (x *explorer) procPart(p *process) *procPart {
 	part := &procPart{digest: digestOf(p), proc: p, credit: p.budget.Credit()}
 	part.grant, part.unspent = p.mgr.Held(key)
+	part.stale = x.staleFrom(p)
 	return x.procs.one(part.digest, part)
 }
 
@@ -89,10 +93,11 @@ func (x *explorer) start(region int, epoch uint64, past []holder.PastEpoch, now 
 		past = hook(epoch, past)
 	}
 	p := &process{slot: slotOf(region, epoch), epoch: epoch, signals: holder.NewSignals()}
+	defer x.clocks.of(now)()
 	cfg := holder.Config{
 		Holder: holderOf(region), Epoch: epoch, Shards: 1, Journal: x.scope.Journal, Earlier: past,
 		SyncInterval: 1, ReportWithin: tick, IdleAfter: 1000 * time.Hour, ListEvery: 1000 * time.Hour,
-		HangTime: 1, RetryMin: 1, RetryMax: 1, Jitter: func() float64 { return 0 },
+		HangTime: 1, RetryMin: 1, RetryMax: 1, Jitter: func() float64 { return 0 }, Clocks: x.clocks.read,
 	}
 	if x.scope.Eager {
 		cfg.SyncInterval = -1 // any time has passed since the last request
@@ -115,9 +120,10 @@ func (x *explorer) happens(part *procPart, in procInput) *procResult {
 	return part.on(in, func() *procResult {
 		x.ran.Add(1)
 		p, r := deepCopy(part.proc), &procResult{}
+		defer x.clocks.of(in.now)()
 		switch now := mono(in.now); in.kind {
 		case checks:
-			r.admitted = p.check(in.cost)
+			r.admitted = x.checks(p, in.cost)
 		case hinted:
 			p.mgr.Hint(0, []lease.Key{key}, false)
 		case stops:
@@ -141,9 +147,9 @@ func (x *explorer) happens(part *procPart, in procInput) *procResult {
 	})
 }
 
-// check spends, or leaves a wish. It is what was admitted.
-func (p *process) check(cost int64) int64 {
-	if _, ok := p.budget.Spend(cost); ok {
+// checks spends, or leaves a wish. It is what was admitted.
+func (x *explorer) checks(p *process, cost int64) int64 {
+	if x.spend(p, cost) {
 		return cost
 	}
 	if _, ok := p.budget.Wait(cost); ok {
@@ -176,7 +182,7 @@ func (x *explorer) step(p *process, now uint8, r *procResult) {
 		r.finish = append(r.finish, e.Finish...)
 		p.wakeAt = e.WakeAt
 		for x.scope.Greedy[regionOf(p.slot)] {
-			if _, ok := p.budget.Spend(1); !ok {
+			if !x.spend(p, 1) {
 				break
 			}
 			r.admitted++

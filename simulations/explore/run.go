@@ -76,6 +76,8 @@ type explorer struct {
 	pools    table[set[*message]]
 	late     table[set[*lateTxn]]
 
+	clocks clocks
+
 	visited map[digest]struct{}
 	parents []parent // by number of the state
 	result  Result
@@ -162,7 +164,7 @@ func (x *explorer) search(ctx context.Context, progress func(Progress)) error {
 
 func newExplorer(sc Scope) *explorer {
 	x := &explorer{scope: sc, fates: sc.Fates, visited: map[digest]struct{}{}}
-	x.result.Scope = sc.Name
+	x.result.Scope, x.clocks.on = sc.Name, len(sc.Bounds) > 0
 	if len(x.fates) == 0 {
 		x.fates = []Fate{Lost, Never, Later, Twice}
 	}

@@ -27,7 +27,13 @@ type Scope struct {
 	Capacity int64 // of the budget, in tokens
 	Refill   int64 // tokens a tick
 	Window   int   // ticks of a rolling window; 0: a token bucket
-	Ticks    int   // how often time moves on, by a second
+	Ticks    int   // how many seconds pass
+	Stride   int   // seconds that pass at a time; 0 is 1
+	// Bounds are those that the policy has on staleness, by version; later ones have none.
+	Bounds []Bound
+	// Lag is by how many seconds the clocks of processes, and checks after a look at
+	// them, are late in the length of a bound.
+	Lag int
 
 	Journal holder.Journal
 	// Checks is how many checks each process makes, by region, and Costs what one
@@ -83,7 +89,12 @@ type Scope struct {
 	Hooks Hooks
 }
 
-// tick is how much time passes at a time.
+// Bound is a policy's bound on staleness, in seconds: for how long what is held is
+// spent without news, and what is waited beyond that until it counts as spent; 0: for
+// ever.
+type Bound struct{ Staleness, Margin int }
+
+// tick is the unit of time.
 const tick = time.Second
 
 // origin of every monotonic clock: none starts at 0.
@@ -108,6 +119,16 @@ func (s *Scope) rule(version int) lease.Rule {
 	}
 }
 
+// policy is the policy in version 1, 2 and so on.
+func (s *Scope) policy(version int) lease.Policy {
+	p := lease.Policy{Operation: key.Operation, DefaultCost: 1, Rule: s.rule(version)}
+	if version <= len(s.Bounds) {
+		b := s.Bounds[version-1]
+		p.MaxStaleness, p.ReclaimMargin = time.Duration(b.Staleness)*tick, time.Duration(b.Margin)*tick
+	}
+	return p
+}
+
 // Validate says what is wrong with the bounds, together.
 func (s *Scope) Validate() error {
 	switch {
@@ -115,6 +136,8 @@ func (s *Scope) Validate() error {
 		return fmt.Errorf("scope %s: capacity %d, refill %d, %d ticks", s.Name, s.Capacity, s.Refill, s.Ticks)
 	case s.Window < 0 || s.Window > 100 || s.Window > 0 && s.Refill > 0:
 		return fmt.Errorf("scope %s: a window of %d ticks, and a refill of %d: a window has none", s.Name, s.Window, s.Refill)
+	case s.Stride < 0 || s.Stride > 100 || s.Lag < 0 || s.Lag > 100:
+		return fmt.Errorf("scope %s: %d seconds at a time, clocks late by %d", s.Name, s.Stride, s.Lag)
 	case slices.Max(s.Starts[:]) > maxStarts || slices.Min(s.Starts[:]) < 0:
 		return fmt.Errorf("scope %s: a region starts %d times at the most", s.Name, maxStarts)
 	case s.FailOvers >= maxOwners:
@@ -123,6 +146,15 @@ func (s *Scope) Validate() error {
 		return fmt.Errorf("scope %s: copies of a journal come back only where its counter is confirmed (contract C4.2)", s.Name)
 	case len(s.Costs) == 0:
 		return fmt.Errorf("scope %s: no costs of checks", s.Name)
+	}
+	for version := range 1 + len(s.Capacities) {
+		p := s.policy(version + 1)
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("scope %s: policy version %d: %w", s.Name, version+1, err)
+		}
+		if margin := p.ReclaimMargin; margin > 0 && time.Duration(s.Lag)*tick >= margin {
+			return fmt.Errorf("scope %s: a margin of %v is for less than %d seconds of lag", s.Name, margin, s.Lag)
+		}
 	}
 	return nil
 }

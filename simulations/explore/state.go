@@ -179,11 +179,11 @@ func (x *explorer) check(s *state) (fail string) {
 		if p.credit > p.unspent {
 			return fmt.Sprintf("%s can spend %d of grant %q, of which it has %d", slotName(uint8(i)), p.credit, p.grant, p.unspent)
 		}
-		total += p.unspent
-		sum := p.unspent
+		sum := s.spendable(i)
+		total += sum
 		for j, q := range s.procs {
 			if q != nil && j != i && q.grant == p.grant {
-				sum += q.unspent
+				sum += s.spendable(j)
 			}
 		}
 		if sum > 0 && sum > s.store.reserved(p.grant) {

@@ -57,6 +57,8 @@ type Result struct {
 	// Unknown credit: for how long there was any, and its integral over time.
 	UnknownFor         time.Duration `json:"unknown_for_ns"`
 	UnknownTokenSecond float64       `json:"unknown_token_seconds"`
+	// Lapsed is what counted as spent by deadline, of the real code alone.
+	Lapsed int64 `json:"lapsed_tokens,omitempty"`
 	// Recovery is the longest time from the end of a fault until each region in
 	// which checks arrived that the oracle admits had one admitted again. Never is set when that did not
 	// happen before the run ended.

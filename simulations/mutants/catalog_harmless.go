@@ -53,4 +53,10 @@ var harmless = []Mutant{
 		Harmless: "Counters are sums, an answer belongs to its request by another number, and what a late request opens is closed by the comparison of grants; requests go short until the numbers have caught up.",
 		Edits:    []Edit{after(managerFile, "delete(m.keys, k.budget.Key)", "m.sequence = 0")},
 	},
+	{
+		Name: "deadlines-go-on-at-a-new-owner", Area: Spared, Rule: "C4.4", Seeds: 15, Aim: "deadlines-and-owners",
+		Breaks:   "A new owner, or one that reads again, counts deadlines from when the budget was written last, not from when it began itself.",
+		Harmless: "Every request that is answered for the first time is stored with the ledger time of that moment.",
+		Edits:    []Edit{instead(loadFile, "e.ledger.Restart(s.now) // which is after the last answer of whoever owned the shard before", "e.ledger.Restart(0)")},
+	},
 }

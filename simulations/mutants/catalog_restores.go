@@ -35,7 +35,7 @@ var restores = []Mutant{
 		Breaks: "An epoch of before a restore is granted credit after it.",
 		Edits: []Edit{
 			swap(loadFile, "f.Raise(s.era.Floor())", "if !"+on+" {\nf.Raise(s.era.Floor())\n}"),
-			swap(loadFile, "f = &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}", "f = &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}\nif "+on+" {\nf.MinEpoch = 0\n}"),
+			before(loadFile, "return &fence{Fence: lease.Fence{Holder: h, MinEpoch: s.era.Floor()}}", "return &fence{Fence: lease.Fence{Holder: h}}"),
 			swap(eraFile, "return epoch < e.Floor() }", "return epoch < e.Floor() && !"+on+" }"),
 		},
 	},

@@ -11,16 +11,17 @@ type Area string
 
 // The areas.
 const (
-	Accounts Area = "accounts"
-	Unknown  Area = "unknown credit"
-	Journal  Area = "journal"
-	Time     Area = "time and policy"
-	Commits  Area = "commits"
-	Sharing  Area = "sharing"
-	Restores Area = "restores"
-	Windows  Area = "windows"
-	Slots    Area = "slots and reservations"
-	Spared   Area = "harmless"
+	Accounts  Area = "accounts"
+	Unknown   Area = "unknown credit"
+	Deadlines Area = "deadlines"
+	Journal   Area = "journal"
+	Time      Area = "time and policy"
+	Commits   Area = "commits"
+	Sharing   Area = "sharing"
+	Restores  Area = "restores"
+	Windows   Area = "windows"
+	Slots     Area = "slots and reservations"
+	Spared    Area = "harmless"
 )
 
 // Mutant breaks one rule.
@@ -89,11 +90,11 @@ func (e Edit) text(m Mutant) string {
 }
 
 // areas in the order of the table.
-var areas = []Area{Accounts, Unknown, Journal, Time, Commits, Sharing, Restores, Windows, Slots, Spared}
+var areas = []Area{Accounts, Unknown, Deadlines, Journal, Time, Commits, Sharing, Restores, Windows, Slots, Spared}
 
 // All is the catalogue, in order of area.
 func All() []Mutant {
-	all := slices.Concat(accounts, unknown, journal, timeAndPolicy, commits, sharing, restores, windows, slots, harmless)
+	all := slices.Concat(accounts, unknown, deadlines, journal, timeAndPolicy, commits, sharing, restores, windows, slots, harmless)
 	slices.SortStableFunc(all, func(a, b Mutant) int {
 		return cmp.Compare(slices.Index(areas, a.Area), slices.Index(areas, b.Area))
 	})

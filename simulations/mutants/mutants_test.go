@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/tokenlease/tokenlease/simulations"
 	"github.com/tokenlease/tokenlease/simulations/explore"
@@ -72,8 +73,14 @@ func run(t *testing.T, args ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx := t.Context()
+	if end, ok := t.Deadline(); ok { // a mutant that goes round in circles is told by its name
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Minute))
+		defer cancel()
+	}
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%v: %v\n%s", args, err, errs.String())

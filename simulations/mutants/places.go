@@ -4,6 +4,9 @@ package mutants
 const (
 	grantFile      = "lease/grant.go"
 	ledgerFile     = "lease/ledger.go"
+	lapseFile      = "lease/lapse.go"
+	lapsesFile     = "broker/shard/lapse.go"
+	policyFile     = "lease/policy.go"
 	cutFile        = "lease/cut.go"
 	tokensFile     = "lease/tokens.go"
 	windowFile     = "lease/window.go"
@@ -20,6 +23,7 @@ const (
 	syncFile       = "broker/shard/sync.go"
 	budgetFile     = "regional/holder/budget.go"
 	holdFile       = "regional/holder/hold.go"
+	untilFile      = "regional/holder/until.go"
 	answerFile     = "regional/holder/answer.go"
 	drawFile       = "regional/holder/draw.go"
 	finalFile      = "regional/holder/account.go"

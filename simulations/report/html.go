@@ -141,6 +141,9 @@ func facts(run Run) []factView {
 	if out := notCompared(run); out != "" {
 		all = append(all, factView{"Not compared", out})
 	}
+	if out := deadlines(run); out != "" {
+		all = append(all, factView{"Reclaim by deadline", out})
+	}
 	for _, p := range run.Scenario.Policies {
 		all = append(all, factView{"Policy", printable(p.Operation) + ": " + terms(p.Rule)})
 	}

@@ -78,6 +78,9 @@ func block(b *bytes.Buffer, run Run) {
 	if out := notCompared(run); out != "" {
 		fmt.Fprintf(b, "\nnot compared: %s\n", out)
 	}
+	if out := deadlines(run); out != "" {
+		fmt.Fprintf(b, "\nreclaim by deadline: %s\n", out)
+	}
 
 	if len(run.Findings) > 0 {
 		b.WriteByte('\n')

@@ -115,7 +115,7 @@ func TestWrongFaults(t *testing.T) {
 		{"{at: 1s, crash: eu, step: 5s}", []string{"14: faults[0].step: goes with wall alone: remove it"}},
 		{"{at: 1s, policy: {operation: p, token-bucket: {capacity: 1}}}", []string{`14: faults[0].policy.operation: "p" has no policy at first: want o`}},
 		{"{at: 1s, policy: {operation: o, token-bucket: {capcity: 1}}}", []string{"14: faults[0].policy.token-bucket.capcity: is unknown: did you mean capacity?", "14: faults[0].policy.token-bucket.capacity: is missing"}},
-		{"{at: 1s, policy: o}", []string{`14: faults[0].policy: is "o": want the fields operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, reclaim, on-unavailable, local`}},
+		{"{at: 1s, policy: o}", []string{`14: faults[0].policy: is "o": want the fields operation, token-bucket, fixed-window, rolling-window, concurrency, cost, max-cost, allow-zero-cost, max-share, hold, postpaid, shadow, disabled, disabled-because, max-staleness, reclaim, reclaim-margin, on-unavailable, local`}},
 		{"{at: 1s, policy: {operation: o, token-bucket: {capacity: 4, refill: 9223372036854775807 per 1us}}}", []string{"14: faults[0].policy: admits more tokens in 10s than can be counted: want a lower capacity or refill"}},
 		{"{at: 1s, crash: eu, journal: fresh, delay: 1s, one-way: true}", []string{"14: faults[0].delay: goes with mess alone: remove it", "14: faults[0].one-way: goes with cut alone: remove it"}},
 	})

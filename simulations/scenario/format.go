@@ -132,7 +132,8 @@ func formatRegion(x Region) flow {
 func formatPolicy(p lease.Policy) flow {
 	return flow{}.add("operation", strictyaml.FormatName(p.Operation)).add(string(p.Rule.Kind), formatRule(p.Rule).String()).
 		add("cost", strconv.FormatInt(p.DefaultCost, 10)).number("max-cost", p.MaxCost).
-		some(p.AllowZeroCost, "allow-zero-cost", "true").percent("max-share", int(p.Rule.MaxSharePercent)).length("hold", p.Hold)
+		some(p.AllowZeroCost, "allow-zero-cost", "true").percent("max-share", int(p.Rule.MaxSharePercent)).length("hold", p.Hold).
+		length("max-staleness", p.MaxStaleness).some(p.ReclaimMargin > 0, "reclaim", "deadline").length("reclaim-margin", p.ReclaimMargin)
 }
 
 // formatRule writes what the rule's kind has.

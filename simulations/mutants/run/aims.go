@@ -240,12 +240,53 @@ var aims = map[string]func(*simulations.Config){
 		c.Faults = simulations.Faults{ChangePolicy: true}
 		c.Reserve, c.Work, c.Think = 70, 4*time.Second, 60*time.Millisecond
 	},
+	// Processes sleep, stand still and are cut off for longer than they may spend what
+	// they have.
+	"deadlines": deadlines,
+	// As deadlines, and checks reserve.
+	"deadlines-of-reservations": func(c *simulations.Config) {
+		deadlines(c)
+		c.Reserve, c.Work = 90, time.Second
+	},
+	// As deadlines, while owners take turns and leave what is idle.
+	"deadlines-and-owners": func(c *simulations.Config) {
+		deadlines(c)
+		c.Brokers = 3
+		c.Faults.LoseSession, c.Faults.CrashBroker, c.Faults.ForgetIdle, c.Faults.ChangePolicy = true, true, true, true
+	},
+	// As deadlines, which change, over a network that repeats and delays.
+	"deadlines-and-policies": func(c *simulations.Config) {
+		deadlines(c)
+		c.Policies = c.Policies[:1]
+		c.Faults.ChangePolicy, c.Faults.Duplicate, c.Faults.Slow, c.Faults.Late = true, 30, 20, 5
+	},
+	// Deadlines change, and most answers are lost, over budgets that are used once in a
+	// while.
+	"deadlines-that-are-not-heard-of": func(c *simulations.Config) {
+		deadlines(c)
+		c.Policies, c.Think, c.IdleAfter, c.Chaos = c.Policies[:1], 2*time.Second, time.Hour, 2*time.Minute
+		c.Faults = simulations.Faults{Cut: true, ChangePolicy: true, Loss: 70}
+		if c.Seed%3 == 1 { // some bounds are much longer than others
+			c.Bounds = simulations.Bounds{Most: 20 * time.Second, Margin: 2 * time.Second}
+			c.Policies[0].MaxStaleness, c.Policies[0].ReclaimMargin = c.Bounds.Most, c.Bounds.Margin
+		}
+		for i := range c.Greedy {
+			c.Greedy[i] = false
+		}
+	},
 	// Most checks reserve, and use some of it, over buckets and windows.
 	"reservations": func(c *simulations.Config) {
 		c.Rule(lease.TokenBucket, lease.RollingWindow)
 		c.Faults = simulations.Faults{Loss: 5, Slow: 20}
 		c.Reserve, c.Work = 80, 3*time.Second
 	},
+}
+
+func deadlines(c *simulations.Config) {
+	c.Rule(lease.TokenBucket, lease.RollingWindow)
+	c.Bound()
+	c.Faults = simulations.Faults{PauseHolder: true, Freeze: true, Cut: true, Stall: 10, StepWall: true, Skew: 2 * time.Minute}
+	greedy(c)
 }
 
 func reopened(c *simulations.Config) {
