@@ -29,7 +29,7 @@ func TestRetireIsConfirmedByTyping(t *testing.T) {
 		t.Errorf("typed well: %d, %s, %s", code, stdout, stderr)
 	}
 	for _, part := range []string{
-		"Cluster c0ffee: eu/limiter-0, epoch 3,", "18 tokens are out: they count as spent at that moment", "g-eu-limiter-0-3-1 ",
+		"Cluster c0ffee: eu/limiter-0, epoch 3,", "18 tokens are out. What is out counts as spent at that moment", "g-eu-limiter-0-3-1 ",
 		"Type eu/limiter-0 to retire it: ", "Retired: 2 grants resolved",
 	} {
 		if !strings.Contains(stderr, part) {

@@ -23,6 +23,7 @@ func (p *program) auditCommand() *cobra.Command {
 type auditFlags struct {
 	since, until instant
 	action, by   string
+	forced       bool
 	limit        number
 }
 
@@ -33,6 +34,7 @@ func (f *auditFlags) register(p *program, settings *clientSettings, cmd *cobra.C
 	flags.Var(&f.until, "until", "only before then: `TIME` likewise")
 	flags.StringVar(&f.action, "action", "", "only of this kind, such as holders.retire")
 	flags.StringVar(&f.by, "by", "", "only by this operator")
+	flags.BoolVar(&f.forced, "forced", false, "only what overrode a safeguard; all entries are read for it")
 	numberVar(flags, &f.limit, "limit", "the first so many (default: all)", 0, 1<<53)
 	p.completeFlags(cmd, settings, map[string]completer{"action": p.auditActions, "by": p.auditNames})
 }
@@ -62,6 +64,7 @@ FORCED says that a safeguard was overridden. What was before and after stands in
 -o json and -o yaml, and in ` + "`tokenlease audit export`" + `.`,
 		Example: `  tokenlease audit list --since 24h
   tokenlease audit list --action holders.retire --by ann
+  tokenlease audit list --forced --since 30d
   tokenlease audit list --since 2026-01-31T06:00:00Z --until 2026-02-01T00:00:00Z -o json`,
 	}
 	flags.register(p, settings, cmd)
@@ -72,7 +75,7 @@ FORCED says that a safeguard was overridden. What was before and after stands in
 		}
 		out := p.newListStream(settings.output, "entries", []string{"TIME", "ACTION", "SUBJECT", "BY", "VERIFIED", "FORCED", "BECAUSE"})
 		rest := &tokenleasev1.ListAuditResponse{}
-		rest.Revision, err = auditEntries(ctx, settings, request, int64(flags.limit.value), func(e *tokenleasev1.AuditEntry) error {
+		rest.Revision, err = auditEntries(ctx, settings, request, int64(flags.limit.value), flags.forced, func(e *tokenleasev1.AuditEntry) error {
 			return out.add(e, moment(e.GetUnixMs()), e.GetAction(), e.GetSubject(), e.GetBy(), yesNo(e.GetVerified()), yesNo(e.GetForced()), e.GetBecause())
 		})
 		if err != nil {
@@ -82,9 +85,9 @@ FORCED says that a safeguard was overridden. What was before and after stands in
 	})
 }
 
-// auditEntries reads entries until there are so many, 0 for all, or no more. The
-// revision is that of the first page.
-func auditEntries(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListAuditRequest, limit int64, each func(*tokenleasev1.AuditEntry) error) (revision int64, err error) {
+// auditEntries reads entries, or only forced ones, until there are so many, 0 for all,
+// or no more. The revision is that of the first page.
+func auditEntries(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListAuditRequest, limit int64, forced bool, each func(*tokenleasev1.AuditEntry) error) (revision int64, err error) {
 	request = proto.CloneOf(request)
 	count, failed := int64(0), error(nil)
 	err = askPages(ctx, settings, settings.admin().ListAudit, request, func(page *tokenleasev1.ListAuditResponse) bool {
@@ -94,6 +97,9 @@ func auditEntries(ctx context.Context, settings *clientSettings, request *tokenl
 		for _, e := range page.GetEntries() {
 			if limit > 0 && count == limit {
 				return false
+			}
+			if forced && !e.GetForced() {
+				continue
 			}
 			count++
 			if failed = each(e); failed != nil {
@@ -122,7 +128,7 @@ nothing. --output is of no effect.
 An export that fails midway ends with an error. What it has printed is complete to
 the last line: go on with --since and the time of that.`,
 		Example: `  tokenlease audit export > audit.jsonl
-  tokenlease audit export --since 24h | jq 'select(.forced)'`,
+  tokenlease audit export --since 24h --forced | jq .because`,
 	}
 	flags.register(p, settings, cmd)
 	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
@@ -133,7 +139,7 @@ the last line: go on with --since and the time of that.`,
 		request.OldestFirst = true
 		progress, count := p.counting("entries"), int64(0)
 		defer progress.done()
-		_, err = auditEntries(ctx, settings, request, int64(flags.limit.value), func(e *tokenleasev1.AuditEntry) error {
+		_, err = auditEntries(ctx, settings, request, int64(flags.limit.value), flags.forced, func(e *tokenleasev1.AuditEntry) error {
 			line, err := auditLine(e)
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
@@ -122,7 +123,7 @@ func (p *program) runBroker(ctx context.Context, s *brokerSettings) error {
 	b, err := broker.New(ctx, broker.Config{
 		ID: id, Store: st, Prefix: s.etcd.prefix, Shards: s.shards, AdvertiseURL: advertise, SessionTTL: s.sessionTTL,
 		HTTPClient: secure.client(), ClientOptions: traces.calling(), CertificateExpires: secure.expires(), Registerer: reg, Logger: log,
-		ProgramVersion: version(), AuditRetention: s.auditFor,
+		ProgramVersion: version(), AuditRetention: time.Duration(s.auditFor),
 	})
 	if err != nil {
 		return failure(err)

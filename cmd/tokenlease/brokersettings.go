@@ -18,7 +18,7 @@ type brokerSettings struct {
 	dataDir       string
 	shards        uint32
 	sessionTTL    time.Duration
-	auditFor      time.Duration
+	auditFor      span
 	dashboard     dashboardSettings
 	plainConfig   bool
 	tls           tlsSettings
@@ -46,7 +46,8 @@ func (s *brokerSettings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.dataDir, "data-dir", "", "`directory` of the embedded etcd; excludes --etcd-endpoints")
 	flags.Uint32Var(&s.shards, "shards", 16, "shards of a new cluster; fixed from then on")
 	flags.DurationVar(&s.sessionTTL, "session-ttl", 5*time.Second, "how long a silent broker keeps its shards, in whole seconds")
-	flags.DurationVar(&s.auditFor, "audit-retention", 90*24*time.Hour, "how long audit entries are kept; the newest 1,000 stay, and beyond 100,000 the oldest go earlier")
+	s.auditFor = span(90 * 24 * time.Hour)
+	flags.Var(&s.auditFor, "audit-retention", "how long audit entries are kept; the newest 1,000 stay, and beyond 100,000 the oldest go earlier")
 	s.dashboard.register(flags)
 	flags.BoolVar(&s.plainConfig, "plain-config", false, "serve limits and plans in plain JSON below /v1/config/")
 	s.tls.register(flags)
@@ -88,8 +89,8 @@ func (s *brokerSettings) validate() error {
 		return usageErrorf("--shards %d must be 1 to %d", s.shards, maxShards)
 	case s.sessionTTL < 2*time.Second || s.sessionTTL%time.Second != 0:
 		return usageErrorf("--session-ttl %v must be whole seconds, 2s or more", s.sessionTTL)
-	case s.auditFor < time.Hour:
-		return usageErrorf("--audit-retention %v must be 1h or more", s.auditFor)
+	case time.Duration(s.auditFor) < time.Hour:
+		return usageErrorf("--audit-retention %s must be 1h or more", &s.auditFor)
 	}
 	if err := s.dashboard.validate(); err != nil {
 		return err

@@ -27,7 +27,9 @@ in a fixed window until its period ends.
 
 STRICT says whether the rule is a cap. It is not where the policy is in shadow
 mode (everything is admitted), postpaid (a settlement may be above its
-reservation), or has a local allowance (for outages, beyond the budget).
+reservation), or has a local allowance (for outages, beyond the budget). By clocks
+it is one where RECLAIM says deadline: what a silent limiter holds counts as spent
+after that time, and the limiter must have stopped by its own clocks by then.
 
 All of them are listed, however many there are, and they are printed as they come;
 the revision is that of the first page.`
@@ -66,6 +68,7 @@ func (p *program) listBudgets(ctx context.Context, settings *clientSettings, req
 		if rest.GetRevision() == 0 {
 			rest.Revision = page.GetRevision()
 		}
+		rest.Unusable, rest.UnusableCount = addUnusable(rest.GetUnusable(), rest.GetUnusableCount(), page)
 		for _, b := range page.GetBudgets() {
 			if failed = out.add(b, budgetRow(b)...); failed != nil {
 				return false
@@ -81,17 +84,18 @@ func (p *program) listBudgets(ctx context.Context, settings *clientSettings, req
 	if err != nil {
 		return err
 	}
+	defer p.warnUnusable(rest)
 	return out.finish(rest)
 }
 
 // budgetHeading is that of a table of budgets.
-var budgetHeading = []string{"ACCOUNT", "OPERATION", "RULE", "AVAILABLE", "RESERVED", "ORPHANED", "RECOVERING", "STRICT", "POLICY", "SHARD"}
+var budgetHeading = []string{"ACCOUNT", "OPERATION", "RULE", "AVAILABLE", "RESERVED", "ORPHANED", "RECOVERING", "STRICT", "RECLAIM", "POLICY", "SHARD"}
 
 // budgetRow is a row of it.
 func budgetRow(b *tokenleasev1.Budget) []any {
 	return []any{
 		b.GetKey().GetAccount(), b.GetKey().GetOperation(), policyfile.RuleInWords(b.GetPolicy()),
 		b.GetAvailableTokens(), b.GetReservedTokens(), b.GetOrphanedTokens(), b.GetRecoveringTokens(),
-		strictness(b.GetPolicy(), b.GetNotStrict()), b.GetPolicy().GetVersion(), b.GetShard(),
+		strictness(b.GetPolicy(), b.GetNotStrict()), reclaimInWords(b.GetPolicy()), b.GetPolicy().GetVersion(), b.GetShard(),
 	}
 }

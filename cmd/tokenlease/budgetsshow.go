@@ -21,6 +21,10 @@ under, and its grants.
     orphaned    the part of that whose holder is gone without an account
     recovering  what was spent and still counts in its window
     debt        what was used beyond reservations, and is paid first
+    strict      whether the cap always holds, and if not, why; by clocks it does
+                as far as the limiters' clocks and pauses keep to the policy
+    lapses      whether what a silent limiter has out counts as spent after a time
+                (reclaim: deadline), or waits for proof
     full in     how long until it is full, if all that is out comes back now and
                 nothing more is spent; "never by waiting" for a quota without refill
 
@@ -46,6 +50,7 @@ func (p *program) budgetsShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		defer p.warnUnusable(answer)
 		if settings.output != formatTable {
 			return p.write(settings.output, answer, nil)
 		}
@@ -79,6 +84,8 @@ func budgetFields(b *tokenleasev1.Budget) *table {
 	t.add("full in", fullIn(b))
 	t.add("rule", policyfile.RuleInWords(b.GetPolicy()))
 	t.add("strict", strictness(b.GetPolicy(), b.GetNotStrict()))
+	t.add("reclaim", reclaimInWords(b.GetPolicy()))
+	t.add("lapses", lapsesInWords(lapsesAfter(b.GetPolicy())))
 	t.add("policy", fmt.Sprintf("version %d, %s", b.GetPolicy().GetVersion(), policySource(b.GetPolicy())))
 	t.add("state", policyState(b.GetPolicy()))
 	t.add("shard", b.GetShard())

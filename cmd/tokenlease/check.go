@@ -55,6 +55,7 @@ is a list.`,
   # Up to 2 s in the queue; safe to repeat.
   tokenlease check acme report.create --max-wait 2s --decision-id order-4711`,
 	}
+	cmd.ValidArgsFunction = p.completeAtBroker(settings, p.accountNames, p.operationNames)
 	flags.register(cmd.Flags())
 	cmd.Flags().StringArrayVar(&flags.also, "also", nil, "`ACCOUNT,OPERATION[,COST]` of a further budget; repeat it for more")
 	cmd.Flags().IntVarP(&repeat, "repeat", "n", repeat, "how many `times` to ask, one after the other")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 	"github.com/tokenlease/tokenlease/proto/tokenlease/v1/tokenleasev1connect"
 )
 
@@ -33,12 +34,17 @@ type clientSettings struct {
 
 // register adds the settings to flags.
 func (s *clientSettings) register(flags *pflag.FlagSet) {
-	location := map[string]string{brokerServer: "http://127.0.0.1:7600", limiterServer: "http://127.0.0.1:7700"}
-	flags.StringVar(&s.url, s.server, location[s.server], "`URL` of a "+s.server)
+	s.registerURL(flags)
 	flags.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long to wait for each answer")
 	s.tls.register(flags)
 	s.output = formatTable
 	flags.VarP(&s.output, "output", "o", "table, json or yaml")
+}
+
+// registerURL adds the setting that says where the server is.
+func (s *clientSettings) registerURL(flags *pflag.FlagSet) {
+	location := map[string]string{brokerServer: "http://127.0.0.1:7600", limiterServer: "http://127.0.0.1:7700"}
+	flags.StringVar(&s.url, s.server, location[s.server], "`URL` of a "+s.server)
 }
 
 // validate checks the settings together.
@@ -76,11 +82,29 @@ func (s *clientSettings) limiter() tokenleasev1connect.LimiterClient {
 }
 
 // failed wraps what a call ended with. It keeps nil.
-func (s *clientSettings) failed(err error) error {
+func (s *clientSettings) failed(err error) error { return s.failedAsking(nil, err) }
+
+// failedAsking is failed for a request, which may be for a change.
+func (s *clientSettings) failedAsking(request any, err error) error {
 	if err == nil {
 		return nil
 	}
-	return serverError{who: s.server, where: shownURL(s.url), err: err}
+	return serverError{who: s.server, where: shownURL(s.url), err: err, look: whereToLook(request)}
+}
+
+// whereToLook is the command that tells whether a change was made after all; empty for a
+// request that changes nothing.
+func whereToLook(request any) string {
+	if dry, ok := request.(interface{ GetDryRun() bool }); ok && dry.GetDryRun() {
+		return ""
+	}
+	switch request.(type) {
+	case *tokenleasev1.ApplyPoliciesRequest, *tokenleasev1.RollbackPoliciesRequest, *tokenleasev1.DisableOperationRequest, *tokenleasev1.EnableOperationRequest:
+		return "tokenlease policy history"
+	case interface{ GetBecause() string }: // every change has a reason
+		return "tokenlease audit list"
+	}
+	return ""
 }
 
 // caller is a method of a generated client.
@@ -96,7 +120,7 @@ func ask[Request, Response any](ctx context.Context, s *clientSettings, call cal
 			return response.Msg, nil
 		}
 		if !tooOften(err) || !pause(ctx, time.Second) {
-			return nil, s.failed(err)
+			return nil, s.failedAsking(request, err)
 		}
 	}
 }
@@ -158,7 +182,7 @@ func exactArgs(count int) cobra.PositionalArgs {
 		if count < 0 && len(args) > 0 || len(args) == count {
 			return nil
 		}
-		return usageErrorf("want %q, got %d arguments", cmd.UseLine(), len(args))
+		return usageErrorf("want %q, got %s", cmd.UseLine(), countOf(int64(len(args)), "argument"))
 	}
 }
 

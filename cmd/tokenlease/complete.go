@@ -38,6 +38,34 @@ func (p *program) completeArgs(settings *clientSettings, completers ...completer
 	}
 }
 
+// completeAtBroker is completeArgs for a command that asks a limiter. The names are a
+// broker's to tell: the environment or the file of settings says which. Without that
+// none is asked: who uses a limiter may have no broker, and something else may listen
+// where one would be.
+func (p *program) completeAtBroker(limiter *clientSettings, completers ...completer) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		broker := clientSettings{server: brokerServer}
+		if cmd.Flags().Lookup(brokerServer) == nil {
+			addSettings(cmd, broker.registerURL)
+		}
+		var there []completer
+		for _, complete := range completers {
+			there = append(there, func(ctx context.Context, hasty *clientSettings, typed string) ([]string, error) {
+				if !cmd.Flags().Changed(brokerServer) {
+					return nil, nil
+				}
+				at := *hasty
+				at.server, at.url = brokerServer, broker.url
+				if err := at.validate(); err != nil {
+					return nil, err
+				}
+				return complete(ctx, &at, typed)
+			})
+		}
+		return p.completeArgs(limiter, there...)(cmd, args, typed)
+	}
+}
+
 // completeFlags completes the values of flags.
 func (p *program) completeFlags(cmd *cobra.Command, settings *clientSettings, completers map[string]completer) {
 	for _, flag := range slices.Sorted(maps.Keys(completers)) {
@@ -106,7 +134,7 @@ func (p *program) accountNames(ctx context.Context, settings *clientSettings, ty
 		return nil, err
 	}
 	found := names(budgets.GetBudgets(), func(b *tokenleasev1.Budget) string { return b.GetKey().GetAccount() })
-	own, err := ask(ctx, settings, settings.admin().ListAccounts, &tokenleasev1.ListAccountsRequest{PageSize: tokenleasev1.MaxPageSize})
+	own, err := ask(ctx, settings, settings.admin().ListAccounts, &tokenleasev1.ListAccountsRequest{AccountPrefix: typed, PageSize: tokenleasev1.MaxPageSize})
 	if err != nil {
 		return found, nil //nolint:nilerr // those of budgets are better than none
 	}

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // completed is what the shell is offered for a command line.
@@ -52,6 +57,11 @@ func TestCompletionOfLiveNames(t *testing.T) {
 		{"explain data", []string{"data_loss"}},
 		{"accounts show a", []string{"acme"}},
 		{"policy enable ", nil},
+		{"check ", []string{"acme"}}, // of a broker, though a limiter is asked
+		{"check acme r", nil},
+		{"check acme r x", nil},
+		{"reserve a", []string{"acme"}},
+		{"settle ", []string{"acme"}},
 	} {
 		args := strings.Fields(test.args)
 		if strings.HasSuffix(test.args, " ") {
@@ -68,12 +78,36 @@ func TestCompletionOfLiveNames(t *testing.T) {
 func TestCompletionFailsInSilence(t *testing.T) {
 	gone := serveFake()
 	gone.Close()
-	for _, args := range [][]string{{"grants", "show", ""}, {"shards", "move", "7", "--to", ""}, {"budgets", "list", "--account", ""}} {
+	for _, args := range [][]string{{"grants", "show", ""}, {"shards", "move", "7", "--to", ""}, {"budgets", "list", "--account", ""}, {"check", ""}} {
 		if got := completed(t, gone.URL, args...); len(got) > 0 {
 			t.Errorf("%v offers %q", args, got)
 		}
 	}
-	if got := completed(t, "no URL at all", "grants", "show", ""); len(got) > 0 {
-		t.Errorf("with a wrong setting: %q", got)
+	for _, args := range [][]string{{"grants", "show", ""}, {"check", ""}} {
+		if got := completed(t, "no URL at all", args...); len(got) > 0 {
+			t.Errorf("%v with a wrong setting: %q", args, got)
+		}
+	}
+}
+
+// TestCompletionAsksNobodyAtRandom: names for a limiter's commands are asked of a broker
+// that somebody has named, and of none where nobody has.
+func TestCompletionAsksNobodyAtRandom(t *testing.T) {
+	for _, url := range []string{"", "http://127.0.0.1:7"} {
+		t.Setenv(environmentName(brokerServer), url)
+		var asked []string
+		p := &program{stdout: io.Discard, stderr: io.Discard}
+		settings := &clientSettings{server: limiterServer, timeout: time.Second}
+		cmd := &cobra.Command{Use: "check"}
+		cmd.Flags().String(configFlag, "", "")
+		addSettings(cmd, settings.registerURL)
+		complete := p.completeAtBroker(settings, func(_ context.Context, at *clientSettings, _ string) ([]string, error) {
+			asked = append(asked, at.url)
+			return nil, nil
+		})
+		complete(cmd, nil, "")
+		if got := strings.Join(asked, " "); got != url {
+			t.Errorf("with the broker %q, %q is asked", url, got)
+		}
 	}
 }

@@ -24,10 +24,13 @@ const doctorLong = `Look at a cluster, and tell what is well, what is not, and w
     restore       one that was declared and is not attested
     shards        without an owner, or whose owner has stopped committing: if any
                   seems so, it looks again 6 s later
-    policies      shards and limiters that have not taken up the newest version
+    policies      shards that have not taken up the newest version, and limiters that
+                  hold credit under an older one
     limits        budgets with more out than their capacity
-    holders       that have not been heard of for long and hold credit
+    holders       that hold credit and have not been heard of for 2 minutes; to retire
+                  one takes 1 minute of silence
     orphaned      credit that nobody has accounted for, and what would free it
+    records       that cannot be read: what they hold is missing in what is told
 
 Nothing is changed. ` + "`tokenlease verify`" + ` checks every invariant beside this, and
 ` + "`tokenlease doctor envoy`" + ` a configuration of Envoy.

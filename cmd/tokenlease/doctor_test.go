@@ -62,7 +62,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	for _, f := range d.Findings {
 		checks = append(checks, f.Check)
 	}
-	for _, check := range []string{"reachable", "access", "clocks", "versions", "certificates", "store", "restore", "shards", "policies", "limits", "holders", "orphaned"} {
+	for _, check := range []string{"reachable", "access", "clocks", "versions", "certificates", "store", "restore", "shards", "policies", "limits", "holders", "orphaned", "records"} {
 		if !slices.Contains(checks, check) {
 			t.Errorf("%s is not looked at", check)
 		}
@@ -140,11 +140,11 @@ func TestDoctorFinds(t *testing.T) {
 			finding{statusWarn, "policies", "2 shards (0, 1) behind policy version 3", "some seconds"}},
 		{func(e *examination) {
 			e.policy.HoldersBehind = []*tokenleasev1.HolderLag{{Holder: &tokenleasev1.Holder{Region: "eu", Instance: "l0"}, PolicyVersion: 2}}
-		}, finding{statusWarn, "policies", "1 limiter is behind policy version 3: eu/l0 has version 2", "30 s"}},
+		}, finding{statusWarn, "policies", "1 limiter is behind policy version 3: eu/l0 holds credit under version 2 or older", "30 s"}},
 		{func(e *examination) { e.policy.BudgetsAboveCount = 1 },
 			finding{statusWarn, "limits", "1 budget has more out than the capacity", "tokenlease policy status"}},
 		{func(e *examination) { e.holders.Holders[0].LastHeardUnixMs -= 600_000 },
-			finding{statusWarn, "holders", "eu/l0 has not been heard of for 10m, and holds 8 tokens of 1 grant", "tokenlease holders retire eu/l0"}},
+			finding{statusWarn, "holders", "eu/l0 has not been heard of for 10m, more than 2m, and holds 8 tokens of 1 grant", "tokenlease holders retire eu/l0"}},
 		{func(e *examination) {
 			e.holders.Holders[0].OrphanedGrants, e.holders.Holders[0].OrphanedTokens = 2, 10
 			e.orphans = []*tokenleasev1.Grant{{GrantId: "g1-000-00000001", Holder: e.holders.Holders[0].Holder}}
@@ -152,6 +152,14 @@ func TestDoctorFinds(t *testing.T) {
 		{func(e *examination) {
 			e.holders.Holders[0].OrphanedGrants, e.holders.Holders[0].OrphanedTokens, e.holders.Holders[0].Retired = 1, 10, true
 		}, finding{statusWarn, "orphaned", "10 tokens in 1 grant", "tokenlease holders retire eu/l0"}},
+		{func(e *examination) {
+			e.holders.Holders[0].OrphanedGrants, e.holders.Holders[0].OrphanedTokens = 2, 10
+			e.orphans = []*tokenleasev1.Grant{{Holder: e.holders.Holders[0].Holder, LapsesAfterNs: 6e9}, {Holder: e.holders.Holders[0].Holder, LapsesAfterNs: 45e9}}
+		}, finding{statusWarn, "orphaned", "10 tokens in 2 grants", "wait: all of it lapses by itself, at the latest 45s after that epoch's newest request about the budget, or after a change of the shard's owner, and counts as spent then (reclaim: deadline). To have back before what was not spent: start eu/l0 with the journal"}},
+		{func(e *examination) {
+			e.holders.Holders[0].OrphanedGrants, e.holders.Holders[0].OrphanedTokens = 2, 10
+			e.orphans = []*tokenleasev1.Grant{{Holder: e.holders.Holders[0].Holder, LapsesAfterNs: 6e9}, {Holder: e.holders.Holders[0].Holder}}
+		}, finding{statusWarn, "orphaned", "10 tokens in 2 grants", "of 1 of these grants the credit lapses by itself, at the latest 6s after"}},
 	} {
 		e := healthy()
 		test.change(e)
@@ -237,6 +245,28 @@ func TestRefusalsEndTheProgram(t *testing.T) {
 	code := p.run(t.Context(), []string{"support-bundle", "-", "--broker", url})
 	if code != exitRefused || stdout.Len() == 0 || !strings.Contains(stderr.String(), "refused: the file has only what is known here.") || strings.Contains(stderr.String(), "secret") {
 		t.Errorf("support-bundle: %d, %s", code, stderr)
+	}
+}
+
+// While records cannot be read, nothing that they may be about is well, and each is told
+// once, whichever answer told of it.
+func TestDoctorPastDamage(t *testing.T) {
+	e := healthy()
+	e.holders.Unusable, e.holders.UnusableCount = []string{"a cannot be read", "b cannot be read"}, 2
+	e.policy.Unusable, e.policy.UnusableCount, e.policy.Installed, e.policy.Settled = []string{"b cannot be read"}, 1, false, false
+	e.shardsErr = outage()
+	d := diagnose(e)
+	told := false
+	for _, f := range d.Findings {
+		switch f.Check {
+		case "policies", "limits", "orphaned":
+			t.Errorf("told to be well: %+v", f)
+		case "records":
+			told = f.Status == statusFail && strings.HasPrefix(f.What, "2 records cannot be read, ") && strings.HasSuffix(f.What, ": a cannot be read; b cannot be read")
+		}
+	}
+	if !told || d.Healthy {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -36,6 +36,7 @@ func diagnose(e *examination) *diagnosis {
 		policyHealth(d, e)
 		holderHealth(d, e)
 		orphanHealth(d, e)
+		recordHealth(d, e)
 	}
 	d.Healthy = d.count(statusFail) == 0
 	return d

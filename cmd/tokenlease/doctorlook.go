@@ -107,9 +107,10 @@ func (e *examination) look(ctx context.Context, at *clientSettings) {
 	e.holders, e.holdersErr = ask(ctx, at, admin.ListHolders, &tokenleasev1.ListHoldersRequest{})
 	e.policy, e.policyErr = ask(ctx, at, admin.ShowPolicyStatus, &tokenleasev1.ShowPolicyStatusRequest{})
 	e.restore, e.restoreErr = ask(ctx, at, admin.ShowRestore, &tokenleasev1.ShowRestoreRequest{})
-	e.orphans, e.orphansErr = firstGrants(ctx, at, &tokenleasev1.ListGrantsRequest{
+	orphans, err := firstGrants(ctx, at, &tokenleasev1.ListGrantsRequest{
 		State: tokenleasev1.GrantState_GRANT_STATE_ORPHANED, PageSize: orphansLooked,
 	}, orphansLooked)
+	e.orphans, e.orphansErr = orphans.GetGrants(), err
 }
 
 // commitsWithin is above the five seconds after which an owner stores its ledger time.

@@ -96,6 +96,7 @@ func TestEndToEndOperatorsLook(t *testing.T) {
 		t.Fatal("denied")
 	}
 	for _, test := range []struct{ command, part string }{
+		{"top --once", "acme"}, // while the budget is in use: idle ones leave memory
 		{"budgets list --search ACM", "acme"},
 		{"budgets show acme op", "cap          100"},
 		{"grants list --id g1 --older-than 0s --limit 1", "eu/l0"},
@@ -106,7 +107,6 @@ func TestEndToEndOperatorsLook(t *testing.T) {
 		{"holders retire eu/l0 --dry-run", "ATTESTED"},
 		{"shards list", "http://127.0.0.1:"},
 		{"audit list --since 1h", "policies.apply"},
-		{"top --once", "acme"},
 		{"doctor", "all 4 have an owner"},
 	} {
 		out, code := tokenlease(t, append(strings.Fields(test.command), "--broker", broker.url)...)

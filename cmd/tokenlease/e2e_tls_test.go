@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,13 +94,18 @@ func scraper(t *testing.T, dir string) *http.Client {
 // wants runs a command, and wants an exit code and a text on either output.
 func wants(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
+	wantsOneOf(t, []int{code}, want, args...)
+}
+
+func wantsOneOf(t *testing.T, codes []int, want string, args ...string) {
+	t.Helper()
 	cmd := exec.Command("tokenlease", args...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), want) {
-		t.Errorf("%v ended with %d, want %d and %q:\n%s", args, got, code, want, out)
+	if got := cmd.ProcessState.ExitCode(); !slices.Contains(codes, got) || !strings.Contains(string(out), want) {
+		t.Errorf("%v ended with %d, want one of %d and %q:\n%s", args, got, codes, want, out)
 	}
 }
 
@@ -149,6 +155,9 @@ func TestEndToEndRoles(t *testing.T) {
 	showing(t, dir, "viewer")
 	wants(t, exitYes, "eu/l0", "holders", "list")
 	wants(t, exitRefused, `"DisableOperation" needs the role operator`, "policy", "disable", "op", "--because", "test")
+	wants(t, exitNo, "100 -> 200", "policy", "diff", policyFile(t, 200, "0", 1))
+	wants(t, exitYes, "Nothing was changed", "policy", "apply", "--dry-run", policyFile(t, 200, "0", 1))
+	wants(t, exitRefused, `"ApplyPolicies" needs the role operator`, "policy", "apply", policyFile(t, 200, "0", 1))
 	showing(t, dir, "limiter-us-l0")
 	wants(t, exitRefused, "has holder", "holders", "list")
 	t.Setenv("TOKENLEASE_CERT", "")
@@ -156,7 +165,8 @@ func TestEndToEndRoles(t *testing.T) {
 	wants(t, exitRefused, "no client certificate was shown", "holders", "list")
 	t.Setenv("TOKENLEASE_CA", "")
 	wants(t, exitUnreachable, "Name the file of its authorities with --ca or TOKENLEASE_CA", "holders", "list")
-	wants(t, exitRefused, "Does it want https?", "holders", "list", "--broker", strings.Replace(broker.url, "https", "http", 1))
+	// Its answer in clear text may be lost by the reset that follows it.
+	wantsOneOf(t, []int{exitRefused, exitUnreachable}, "Does it want https?", "holders", "list", "--broker", strings.Replace(broker.url, "https", "http", 1))
 
 	// What people and programs ask for without RPC.
 	viewer, nobody := scraper(t, dir), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

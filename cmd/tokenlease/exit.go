@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"connectrpc.com/connect"
 )
@@ -46,6 +47,7 @@ type serverError struct {
 	who   string // "broker" or "limiter", also the name of the flag
 	where string // its URL
 	err   error
+	look  string // the command that tells whether a change was made; empty: none was asked for
 }
 
 // Unwrap is the cause.
@@ -60,26 +62,39 @@ func (e serverError) Error() string {
 	if request, ok := errors.AsType[*url.Error](e.err); ok {
 		text = request.Err.Error() // without the method and the URL
 	}
+	text = plainLines(text)
 	choose := fmt.Sprintf("with --%s URL or %s", e.who, environmentName(e.who))
 	switch {
 	case errors.Is(e.err, context.Canceled):
-		return fmt.Sprintf("interrupted before the %s at %s had answered", e.who, e.where)
+		return fmt.Sprintf("interrupted before the %s at %s had answered%s", e.who, e.where, e.unknown())
 	case connect.CodeOf(e.err) == connect.CodeDeadlineExceeded:
-		return fmt.Sprintf("the %s at %s did not answer in time.\nGive it longer with --timeout, or name another %s", e.who, e.where, choose)
+		return fmt.Sprintf("the %s at %s did not answer in time%s.\nGive it longer with --timeout, or name another %s", e.who, e.where, e.unknown(), choose)
 	case connect.CodeOf(e.err) == connect.CodeUnavailable && connect.IsWireError(e.err):
-		return fmt.Sprintf("the %s at %s cannot answer now: %s.\nTry again, or name another %s", e.who, e.where, text, choose)
+		return fmt.Sprintf("the %s at %s cannot answer now: %s%s.\nTry again, or name another %s", e.who, e.where, text, e.unknown(), choose)
 	case connect.CodeOf(e.err) == connect.CodeInternal && !connect.IsWireError(e.err) && strings.HasPrefix(e.where, "http://"):
 		return fmt.Sprintf("what answers at %s does not speak as a %s does (%s).\nDoes it want https? Name it %s", e.where, e.who, text, choose)
 	case isUnverified(e.err):
 		return fmt.Sprintf("the certificate of the %s at %s cannot be verified: %s.\nName the file of its authorities with --ca or %s", e.who, e.where, text, environmentName("ca"))
 	case exitCode(e) == exitUnreachable:
-		return fmt.Sprintf("cannot reach the %s at %s: %s.\nIs it running? Name another %s", e.who, e.where, text, choose)
+		ask := "Is it running?"
+		if errors.Is(e.err, syscall.ECONNRESET) && strings.HasPrefix(e.where, "http://") { // as its answer in clear text may be lost by
+			ask += " Does it want https?"
+		}
+		return fmt.Sprintf("cannot reach the %s at %s: %s.\n%s Name another %s", e.who, e.where, text, ask, choose)
 	case exitCode(e) == exitNo:
 		return text
 	case connect.CodeOf(e.err) == connect.CodeUnimplemented:
 		return fmt.Sprintf("what answers at %s does not know the request (%s).\nIs it a %s, and of this version? Name another %s", e.where, text, e.who, choose)
 	}
 	return fmt.Sprintf("the %s at %s refused (%s): %s", e.who, e.where, connect.CodeOf(e.err), text)
+}
+
+// unknown says that a change may have been made without an answer, and how to look.
+func (e serverError) unknown() string {
+	if e.look == "" {
+		return ""
+	}
+	return fmt.Sprintf(".\nThe change may have been made all the same: `%s` tells", e.look)
 }
 
 // isUnverified says that a server was reached, and could not prove who it is.

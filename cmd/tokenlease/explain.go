@@ -29,11 +29,14 @@ const (
 	kindEvidence = "evidence"
 	kindState    = "grant state"
 	kindEvent    = "grant event"
+	kindHolder   = "holder state"
+	kindPolicy   = "policy"
 )
 
 const explainLong = `Tell what a code or a reason means, and what to do about it: exit codes of this
 program, error codes of servers, reasons of decisions, why a broker gave less than
-was wanted, evidence that it has found, states of grants, and what happens to them.
+was wanted, evidence that it has found, states of grants and of holders, what happens
+to grants, and what policies say about silence.
 
 Capitals, dashes and prefixes do not matter: exhausted, REASON_EXHAUSTED and
 reason-exhausted are the same. A word that has several meanings gets all of them.
@@ -44,7 +47,7 @@ func (p *program) explainCommand() *cobra.Command {
 	output := formatTable
 	cmd := &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Tell what an error code, an exit code or a reason means, and what to do",
+		Short: "Tell what an error code, an exit code, a reason or a state means, and what to do",
 		Long:  explainLong,
 		Example: `  tokenlease explain exhausted
   tokenlease explain failed_precondition

@@ -67,10 +67,19 @@ func TestEverythingIsExplained(t *testing.T) {
 	for _, code := range []string{"0", "1", "2", "3", "4"} {
 		requireExplained(t, kindExit, code)
 	}
-	for what := shard.Opened; what <= shard.Attested; what++ {
+	for _, state := range []string{holderCurrent, holderRetired, holderFenced, holderUnknown} {
+		requireExplained(t, kindHolder, state)
+	}
+	for _, word := range []string{"proof", "deadline", "max-staleness", "reclaim-margin", byClocks} {
+		requireExplained(t, kindPolicy, word)
+		if found := explained(word); len(found) != 1 || found[0].Kind != kindPolicy {
+			t.Errorf("%s is explained as %v", word, found)
+		}
+	}
+	for what := shard.Opened; what <= shard.Lapsed; what++ {
 		requireExplained(t, kindEvent, what.String())
 	}
-	if n := countKind(kindError) + countKind(kindExit) + countKind(kindEvent); n != 16+5+int(shard.Attested)+1 {
+	if n := countKind(kindError) + countKind(kindExit) + countKind(kindEvent); n != 16+5+int(shard.Lapsed)+1 {
 		t.Errorf("there are %d texts of codes and events", n)
 	}
 }

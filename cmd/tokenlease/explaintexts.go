@@ -5,7 +5,7 @@ import "slices"
 // explanations are everything that can be explained, in the order in which it is
 // listed. A test holds that nothing that servers say is missing.
 var explanations = slices.Concat(exitExplanations, errorExplanations, reasonExplanations, shortageExplanations,
-	evidenceExplanations, stateExplanations, eventExplanations)
+	evidenceExplanations, stateExplanations, eventExplanations, holderExplanations, policyExplanations)
 
 var exitExplanations = []explanation{
 	{kindExit, "0", "Yes, or done.", ""},
@@ -38,7 +38,7 @@ var reasonExplanations = []explanation{
 	{kindReason, "allowed", "The cost was spent of credit that the limiter holds.", ""},
 	{kindReason, "exhausted", "The budget is known to be used up (HTTP 429). Nothing was spent.", "wait for as long as the answer says; see who holds it with `tokenlease budgets show`"},
 	{kindReason, "cost-above-capacity", "The cost can never fit into the budget, or into what one limiter may hold of it (HTTP 429 without Retry-After).", "ask for less at once, or raise the capacity or max-share of the policy"},
-	{kindReason, "unavailable", "No safe authority could be reached, and the limiter holds no credit (HTTP 503). It is not known whether the budget has any.", "see `tokenlease doctor`; the policy's on-unavailable decides what is answered"},
+	{kindReason, "unavailable", "No safe authority could be reached, and the limiter holds no credit, or none that is newer than the policy's max-staleness (HTTP 503). It is not known whether the budget has any.", "see `tokenlease doctor`; the policy's on-unavailable decides what is answered"},
 	{kindReason, "no-policy", "No policy rules the operation, so there is no budget to spend.", "apply a policy for it, or see that the operation is spelled as in `tokenlease policy list`"},
 	{kindReason, "invalid", "The cost is not what the policy allows, or the request contradicts itself or an earlier one with the same decision ID (HTTP 400).", "the detail of the answer names what is wrong"},
 	{kindReason, "disabled", "An operator has disabled the operation (HTTP 403).", "the detail of the answer says why; `tokenlease policy enable` ends it"},
@@ -64,7 +64,7 @@ var evidenceExplanations = []explanation{
 
 var stateExplanations = []explanation{
 	{kindState, "live", "The epoch of the grant is its holder's current one: the limiter may be spending it.", ""},
-	{kindState, "orphaned", "The epoch of the grant is gone and has not given its account. What is outstanding is unknown, and stays reserved.", "start the holder again with its journal: it accounts for it. If no such process can ever resume: `tokenlease grants resolve`, or `tokenlease holders retire` for all of a holder"},
+	{kindState, "orphaned", "The epoch of the grant is gone and has not given its account. What is outstanding is unknown, and stays reserved.", "start the holder again with its journal: it accounts for it. If no such process can ever resume: `tokenlease grants resolve`, or `tokenlease holders retire` for all of a holder. Under reclaim: deadline it lapses by itself: see LAPSES-AFTER of `tokenlease grants list`"},
 }
 
 var eventExplanations = []explanation{
@@ -78,5 +78,23 @@ var eventExplanations = []explanation{
 	{kindEvent, "closed", "Its holder ended it.", ""},
 	{kindEvent, "accounted", "A final account ended it: of an orderly stop, or of a journal.", ""},
 	{kindEvent, "orphaned", "Its holder started anew or was retired, without an account of it.", "see the grant state orphaned"},
+	{kindEvent, "lapsed", "Under reclaim: deadline, nothing was heard of it for longer than its holder may spend without an answer, and the margin. What was outstanding counts as spent.", "see why its holder was silent: what it had comes back through refill, or as its window ends. A longer max-staleness bears longer silence"},
 	{kindEvent, "resolved", "An operator attested that nobody can spend it any more.", "`tokenlease audit list --action grants.resolve` has the reason"},
+}
+
+// holderExplanations are of the words of STATE in `holders list`.
+var holderExplanations = []explanation{
+	{kindHolder, holderCurrent, "The epoch of the holder is the newest that registered: its limiter runs, or is silent. Silence proves nothing.", ""},
+	{kindHolder, holderRetired, "An operator attested that no process of the epoch, or of an earlier one, runs or can ever resume. It gets no more credit until it starts again.", "`tokenlease audit list --action holders.retire` has the reason"},
+	{kindHolder, holderFenced, "The epoch is of before a declared restore, and gets no more credit: the limiter has not started again since.", "start it again with its journal, or make sure that it never comes back; then `tokenlease restore attest`"},
+	{kindHolder, holderUnknown, "The registration of the holder cannot be read.", "keep the store as it is, and run `tokenlease verify`"},
+}
+
+// policyExplanations are of the words about silence in policies and in what shows them.
+var policyExplanations = []explanation{
+	{kindPolicy, "proof", "By reclaim: proof, what a lost limiter may still have stays reserved until it has accounted for it, or an operator attests that it is gone.", ""},
+	{kindPolicy, "deadline", "By reclaim: deadline, what a limiter has out of a budget also counts as spent once it has not asked about that budget for max-staleness and reclaim-margin together. It is weaker than proof: it rests on clocks and pauses.", "see LAPSES-AFTER of `tokenlease grants list --help`"},
+	{kindPolicy, "max-staleness", "For so long after its newest answered request about a budget was sent, a limiter spends what it has of it. Then it answers unavailable, or by the local allowance.", "it is to be 10 round trips or more: `tokenlease holders list` tells them"},
+	{kindPolicy, "reclaim-margin", "By so much later than max-staleness what a silent limiter has out counts as spent, under reclaim: deadline. It has to cover the drift of clocks and the pauses of processes.", ""},
+	{kindPolicy, byClocks, "The budget is strict as far as the clocks and the pauses of limiters keep to the reclaim-margin of its policy, which says reclaim: deadline.", "reclaim: proof is strict whatever clocks do"},
 }

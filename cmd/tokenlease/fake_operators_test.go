@@ -89,7 +89,7 @@ func (f *fake) ExplainGrant(_ context.Context, req *connect.Request[tokenleasev1
 func (f *fake) TopBudgets(_ context.Context, req *connect.Request[tokenleasev1.TopBudgetsRequest]) (*connect.Response[tokenleasev1.TopBudgetsResponse], error) {
 	busy := &tokenleasev1.BudgetActivity{Key: &tokenleasev1.BudgetKey{Account: "acme", Operation: "report.create"},
 		CapacityTokens: 40, AvailableTokens: 22, ReservedTokens: 18, SpentTokensPerSecond: 12.5}
-	starved := &tokenleasev1.BudgetActivity{Key: &tokenleasev1.BudgetKey{Account: "zeta", Operation: "login"},
+	starved := &tokenleasev1.BudgetActivity{Key: &tokenleasev1.BudgetKey{Account: "zeta", Operation: "login"}, Reclaim: tokenleasev1.Reclaim_RECLAIM_DEADLINE,
 		CapacityTokens: 3, ReservedTokens: 3, WantedTokens: 9, WaitingHolders: 2}
 	answer := &tokenleasev1.TopBudgetsResponse{Budgets: []*tokenleasev1.BudgetActivity{busy, starved}, ShardsMissing: []uint32{9}}
 	if req.Msg.GetOrder() == tokenleasev1.BudgetOrder_BUDGET_ORDER_STARVED {
@@ -104,8 +104,8 @@ func (f *fake) ListShards(context.Context, *connect.Request[tokenleasev1.ListSha
 	if f.silent.Load() {
 		committed -= 600_000
 	}
-	return connect.NewResponse(&tokenleasev1.ListShardsResponse{Revision: 77, Shards: []*tokenleasev1.ShardStatus{
-		{Shard: 7, BrokerId: "a", BrokerUrl: "http://a", Head: 70, LedgerNs: 61_500_000_000, CommittedUnixMs: committed, PolicyVersion: 3},
+	return connect.NewResponse(&tokenleasev1.ListShardsResponse{Revision: 77, Unusable: f.faults, UnusableCount: int64(len(f.faults)), Shards: []*tokenleasev1.ShardStatus{
+		{Shard: 7, BrokerId: "a", BrokerUrl: "http://a", OwnedSinceUnixMs: 1_790_000_000_000, Head: 70, LedgerNs: 61_500_000_000, CommittedUnixMs: committed, PolicyVersion: 3},
 		{Shard: 8, BrokerId: "b", BrokerUrl: "http://b", Head: 71, LedgerNs: 1_000_000, CommittedUnixMs: committed, PolicyVersion: 2, MovedTo: "b"},
 		{Shard: 9},
 	}}), nil

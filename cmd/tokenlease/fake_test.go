@@ -27,6 +27,7 @@ type fake struct {
 	policies []*tokenleasev1.Policy
 	audit    []*tokenleasev1.AuditEntry
 	silent   atomic.Bool // owners have committed nothing for ten minutes
+	faults   []string    // records that cannot be read
 }
 
 // serveFake starts one. The account decides what a check is answered.
@@ -173,7 +174,7 @@ func (f *fake) grants() []*tokenleasev1.Grant {
 	return []*tokenleasev1.Grant{
 		{GrantId: "g-eu-limiter-0-2-1-with-an-id-that-is-long-enough-to-tempt-a-table", Budget: key,
 			Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 2, IssuedTokens: 15, SpentTokens: 5,
-			OutstandingTokens: 10, State: tokenleasev1.GrantState_GRANT_STATE_ORPHANED, OpenedUnixMs: 1_790_000_000_123},
+			OutstandingTokens: 10, State: tokenleasev1.GrantState_GRANT_STATE_ORPHANED, OpenedUnixMs: 1_790_000_000_123, LapsesAfterNs: 45e9},
 		{GrantId: "g-eu-limiter-0-3-1", Budget: key,
 			Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 3, IssuedTokens: 15, SpentTokens: 5, ReturnedTokens: 2,
 			OutstandingTokens: 8, State: tokenleasev1.GrantState_GRANT_STATE_LIVE, OpenedUnixMs: 1_790_000_001_000},
@@ -192,10 +193,10 @@ func (f *fake) ListGrants(_ context.Context, req *connect.Request[tokenleasev1.L
 		}
 	}
 	if len(chosen) == 0 {
-		return connect.NewResponse(&tokenleasev1.ListGrantsResponse{Revision: 70}), nil
+		return connect.NewResponse(&tokenleasev1.ListGrantsResponse{Revision: 70, Unusable: f.faults, UnusableCount: int64(len(f.faults))}), nil
 	}
 	at, _ := strconv.Atoi(req.Msg.GetPageToken())
-	answer := &tokenleasev1.ListGrantsResponse{Revision: int64(70 + at), Grants: chosen[at : at+1]}
+	answer := &tokenleasev1.ListGrantsResponse{Revision: int64(70 + at), Grants: chosen[at : at+1], Unusable: f.faults, UnusableCount: int64(len(f.faults))}
 	if at+1 < len(chosen) {
 		answer.NextPageToken = strconv.Itoa(at + 1)
 	}
@@ -242,8 +243,9 @@ func otherBudgets() []*tokenleasev1.Budget {
 	return []*tokenleasev1.Budget{
 		{
 			Key: key("report.export"), AvailableTokens: 600, RecoveringTokens: 400, Shard: 8,
-			Policy: &tokenleasev1.Policy{Version: 1, Rule: &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{
-				LimitTokens: 1000, Period: tokenleasev1.Period_PERIOD_DAY, TimeZone: "Europe/Berlin"}}},
+			Policy: &tokenleasev1.Policy{Version: 1, Reclaim: tokenleasev1.Reclaim_RECLAIM_DEADLINE, MaxStalenessNs: 30e9, ReclaimMarginNs: 15e9,
+				Rule: &tokenleasev1.Policy_FixedWindow{FixedWindow: &tokenleasev1.FixedWindow{
+					LimitTokens: 1000, Period: tokenleasev1.Period_PERIOD_DAY, TimeZone: "Europe/Berlin"}}},
 		},
 		{
 			Key: key("login"), AvailableTokens: 1, RecoveringTokens: 2, Shard: 8, NotStrict: true,
@@ -262,7 +264,7 @@ func (f *fake) ListBudgets(_ context.Context, req *connect.Request[tokenleasev1.
 	if req.Msg.GetPageToken() == "" {
 		return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Budgets: append([]*tokenleasev1.Budget{f.budget()}, otherBudgets()...), NextPageToken: "more", Revision: 71}), nil
 	}
-	return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Revision: 72}), nil
+	return connect.NewResponse(&tokenleasev1.ListBudgetsResponse{Revision: 72, Unusable: f.faults, UnusableCount: int64(len(f.faults))}), nil
 }
 
 func (f *fake) ShowBudget(_ context.Context, req *connect.Request[tokenleasev1.ShowBudgetRequest]) (*connect.Response[tokenleasev1.ShowBudgetResponse], error) {
@@ -271,22 +273,26 @@ func (f *fake) ShowBudget(_ context.Context, req *connect.Request[tokenleasev1.S
 	}
 	b := f.shownBudget()
 	b.Grants = f.grants()[:2]
-	return connect.NewResponse(&tokenleasev1.ShowBudgetResponse{Budget: b, Revision: 71}), nil
+	return connect.NewResponse(&tokenleasev1.ShowBudgetResponse{Budget: b, Revision: 71, Unusable: f.faults, UnusableCount: int64(len(f.faults))}), nil
 }
 
 // status is the one holder of the fake.
 func (f *fake) status() *tokenleasev1.HolderStatus {
 	return &tokenleasev1.HolderStatus{Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-0"}, Epoch: 3,
 		RegisteredUnixMs: 1_790_000_000_000, LiveGrants: 1, LiveTokens: 8, OrphanedGrants: 1, OrphanedTokens: 10, Retired: true,
-		PolicyVersion: 2, GrantsBehind: 1}
+		PolicyVersion: 2, GrantsBehind: 1, RoundTripNs: 12_345_678}
 }
 
 func (f *fake) ListHolders(context.Context, *connect.Request[tokenleasev1.ListHoldersRequest]) (*connect.Response[tokenleasev1.ListHoldersResponse], error) {
-	return connect.NewResponse(&tokenleasev1.ListHoldersResponse{Holders: []*tokenleasev1.HolderStatus{f.status()}, Revision: 73}), nil
+	answer := &tokenleasev1.ListHoldersResponse{Holders: []*tokenleasev1.HolderStatus{f.status()}, Revision: 73, Unusable: f.faults, UnusableCount: int64(len(f.faults))}
+	if len(f.faults) > 0 {
+		answer.Holders = append(answer.Holders, &tokenleasev1.HolderStatus{Holder: &tokenleasev1.Holder{Region: "eu", Instance: "limiter-1"}, LiveGrants: 2, LiveTokens: 9})
+	}
+	return connect.NewResponse(answer), nil
 }
 
 func (f *fake) ShowHolder(context.Context, *connect.Request[tokenleasev1.ShowHolderRequest]) (*connect.Response[tokenleasev1.ShowHolderResponse], error) {
-	return connect.NewResponse(&tokenleasev1.ShowHolderResponse{Status: f.status(), Grants: f.grants()[:2], Revision: 73}), nil
+	return connect.NewResponse(&tokenleasev1.ShowHolderResponse{Status: f.status(), Grants: f.grants()[:2], Revision: 73, Unusable: f.faults, UnusableCount: int64(len(f.faults))}), nil
 }
 
 // ApplyPolicies keeps what it gets.

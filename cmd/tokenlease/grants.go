@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -23,6 +24,15 @@ OUTSTANDING = ISSUED - SPENT - RETURNED is what the holder may still spend. A
 grant is orphaned when its holder has started anew or was retired without giving
 its account: what is outstanding stays reserved until it does, or until an
 operator resolves it.
+
+LAPSES-AFTER is how long after the newest request about its budget, by its holder in
+that epoch, a grant lapses under reclaim: deadline: then what is outstanding counts as
+spent. What the holder asks about other budgets, or in a later epoch, puts nothing off;
+another broker that takes the shard over starts the time anew. "never" is that of a
+policy that waits for proof, and of a holder that has not said that it stops by itself.
+Requests that change nothing are not recorded, so no view has the moment itself:
+` + "`tokenlease grants explain ID`" + ` tells when the grant was reported or changed last, and
+it lapses no earlier than so long after that.
 
 All of them are listed, however many there are, and they are printed as they come;
 the revision is that of the first page. With --limit the first ones are.`
@@ -130,6 +140,7 @@ func (p *program) listGrants(ctx context.Context, settings *clientSettings, requ
 		if rest.GetRevision() == 0 {
 			rest.Revision = page.GetRevision()
 		}
+		rest.Unusable, rest.UnusableCount = addUnusable(rest.GetUnusable(), rest.GetUnusableCount(), page)
 		for _, g := range page.GetGrants() {
 			if limit > 0 && out.count == limit {
 				break
@@ -148,6 +159,7 @@ func (p *program) listGrants(ctx context.Context, settings *clientSettings, requ
 	if err != nil {
 		return err
 	}
+	defer p.warnUnusable(rest)
 	return out.finish(rest)
 }
 
@@ -156,7 +168,10 @@ func (p *program) grantsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one grant",
-		Long:  "Show one grant. The beginning of an ID is enough where no other grant has it.",
+		Long: `Show one grant. The beginning of an ID is enough where no other grant has it.
+
+LAPSES-AFTER is how long after the newest request about its budget, by its holder in
+that epoch, the grant lapses under reclaim: deadline: see ` + "`tokenlease grants list --help`" + `.`,
 		Example: `  tokenlease grants show g1-003-0000002a
   tokenlease grants show g1-003 -o json`,
 		ValidArgsFunction: p.completeArgs(settings, p.grantIDs),
@@ -175,15 +190,34 @@ func (p *program) grantsShowCommand() *cobra.Command {
 }
 
 // grantHeading is that of a table of grants.
-var grantHeading = []string{"ID", "ACCOUNT", "OPERATION", "HOLDER", "EPOCH", "STATE", "ISSUED", "SPENT", "RETURNED", "OUTSTANDING", "OPENED"}
+var grantHeading = []string{"ID", "ACCOUNT", "OPERATION", "HOLDER", "EPOCH", "STATE", "ISSUED", "SPENT", "RETURNED", "OUTSTANDING", "LAPSES-AFTER", "OPENED"}
 
 // grantRow is a row of it.
 func grantRow(g *tokenleasev1.Grant) []any {
 	return []any{
 		g.GetGrantId(), g.GetBudget().GetAccount(), g.GetBudget().GetOperation(), holderName(g.GetHolder()), g.GetEpoch(),
 		enumWord(g.GetState(), "GRANT_STATE_"), g.GetIssuedTokens(), g.GetSpentTokens(), g.GetReturnedTokens(),
-		g.GetOutstandingTokens(), moment(g.GetOpenedUnixMs()),
+		g.GetOutstandingTokens(), grantLapses(g), moment(g.GetOpenedUnixMs()),
 	}
+}
+
+// grantLapses is how long after its epoch's newest request about the budget a grant
+// lapses.
+func grantLapses(g *tokenleasev1.Grant) string {
+	if g.GetLapsesAfterNs() == 0 {
+		return "never"
+	}
+	return strictyaml.FormatDuration(time.Duration(g.GetLapsesAfterNs()))
+}
+
+// latestLapse is the longest time after which one of the grants lapses, and of how many.
+func latestLapse(grants []*tokenleasev1.Grant) (latest time.Duration, lapsing int) {
+	for _, g := range grants {
+		if after := time.Duration(g.GetLapsesAfterNs()); after > 0 {
+			latest, lapsing = max(latest, after), lapsing+1
+		}
+	}
+	return latest, lapsing
 }
 
 // grantTable is a table of grants.

@@ -29,14 +29,18 @@ func wholeGrantID(ctx context.Context, settings *clientSettings, given string) (
 	if !isBeginning(given) { // the server has the word
 		return given, nil
 	}
-	found, err := firstGrants(ctx, settings, request, candidatesShown+1)
+	page, err := firstGrants(ctx, settings, request, candidatesShown+1)
 	if err != nil {
 		return "", err
 	}
+	found := page.GetGrants()
 	for _, g := range found {
 		if g.GetGrantId() == given {
 			return given, nil
 		}
+	}
+	if page.GetUnusableCount() > 0 && len(found) < 2 { // which may be the one that is meant
+		return "", usageErrorf("a record that cannot be read may be of a grant that begins with %s: say the whole ID\n    %s", given, strings.Join(page.GetUnusable(), "\n    "))
 	}
 	switch len(found) {
 	case 0:
@@ -50,13 +54,15 @@ func wholeGrantID(ctx context.Context, settings *clientSettings, given string) (
 	return "", ambiguous(given, found)
 }
 
-// firstGrants reads pages until there are so many grants, or no more.
-func firstGrants(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListGrantsRequest, most int) ([]*tokenleasev1.Grant, error) {
-	var found []*tokenleasev1.Grant
+// firstGrants reads pages until there are so many grants, or no more, and makes one of
+// them.
+func firstGrants(ctx context.Context, settings *clientSettings, request *tokenleasev1.ListGrantsRequest, most int) (*tokenleasev1.ListGrantsResponse, error) {
+	found := &tokenleasev1.ListGrantsResponse{}
 	err := askPages(ctx, settings, settings.admin().ListGrants, request, func(page *tokenleasev1.ListGrantsResponse) bool {
-		found = append(found, page.GetGrants()...)
+		found.Grants = append(found.Grants, page.GetGrants()...)
+		found.Unusable, found.UnusableCount = addUnusable(found.GetUnusable(), found.GetUnusableCount(), page)
 		request.PageToken = page.GetNextPageToken()
-		return request.GetPageToken() != "" && len(found) < most
+		return request.GetPageToken() != "" && len(found.GetGrants()) < most
 	})
 	return found, err
 }

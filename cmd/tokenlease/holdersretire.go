@@ -9,14 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
 const holdersRetireLong = `Record that no process of the holder's epoch, or of an earlier one, runs or can
 ever resume. Its epoch is fenced, and each of its grants is resolved: what is
-outstanding counts as spent at that moment, and comes back through refill, or as
-its window ends. Slots of a concurrency rule are free at once instead: the work that
-holds them must have ended, wherever it runs.
+outstanding counts as spent at that moment, and comes back by the rule of its budget,
+through refill or as a window ends, and to a fixed quota never. Slots of a concurrency
+rule are free at once instead: the work that holds them must have ended, wherever it
+runs.
 
 This is your word against the budgets. If such a process does come back, more is
 spent than they have. Silence proves nothing: a region that cannot reach the broker
@@ -128,10 +130,17 @@ func (p *program) tellRetirement(r *tokenleasev1.RetireHolderResponse) {
 		b.WriteString("It was retired before.\n")
 	}
 	b.WriteString("You attest that no process of this epoch, or of an earlier one, runs or can ever resume.\n")
-	fmt.Fprintf(&b, "That resolves %s. %s out: they count as spent at that moment, and come back through refill, or as their window ends.\n",
-		countOf(r.GetGrantsCount(), "grant"), isAre(r.GetCountedAsSpentTokens(), "token"))
+	fmt.Fprintf(&b, "That resolves %s. %s out", countOf(r.GetGrantsCount(), "grant"), isAre(r.GetCountedAsSpentTokens(), "token"))
+	if r.GetCountedAsSpentTokens() > 0 {
+		fmt.Fprintf(&b, ". What is out counts as spent at that moment, and %s", comesBack(nil))
+	}
+	b.WriteString(".\n")
 	if r.GetFreedSlots() > 0 {
 		fmt.Fprintf(&b, "%s out: they are free at once. The work that holds them must have ended, not only the process.\n", isAre(r.GetFreedSlots(), "slot"))
+	}
+	if latest, lapsing := latestLapse(r.GetGrants()); lapsing > 0 {
+		fmt.Fprintf(&b, "Without your word %s of those listed would lapse, each at the latest %s after its epoch's newest request about its budget, and count as spent then.\n",
+			countOf(int64(lapsing), "grant"), strictyaml.FormatDuration(latest))
 	}
 	if n := r.GetUnusableCount(); n > 0 {
 		fmt.Fprintf(&b, "%s in the way: what they hold stays reserved until they are mended; see `tokenlease verify`.\n", isAre(n, "unreadable record"))

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 )
 
 // instant is a flag that takes a point in time, or how long ago it was.
@@ -59,7 +61,7 @@ func (i *instant) unixMs(now time.Time) int64 {
 type span time.Duration
 
 // String is the flag's value.
-func (s *span) String() string { return time.Duration(*s).String() }
+func (s *span) String() string { return strictyaml.FormatDuration(time.Duration(*s)) }
 
 // Type is what help calls the value.
 func (s *span) Type() string { return "duration" }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
+	"github.com/tokenlease/tokenlease/regional"
 )
 
 // limiterSettings configure a regional limiter.
@@ -86,8 +87,8 @@ func (s *limiterSettings) validateNumbers() error {
 		return usageErrorf("--first-grant-wait %v must be 0 to 1m", s.firstGrantWait)
 	case s.maxWaiters < 0:
 		return usageErrorf("--max-waiters %d must be 0 or more", s.maxWaiters)
-	case s.syncInterval < time.Millisecond || s.syncInterval > time.Minute:
-		return usageErrorf("--sync-interval %v must be 1ms to 1m", s.syncInterval)
+	case s.syncInterval < time.Millisecond || s.syncInterval > regional.MaxSyncInterval:
+		return usageErrorf("--sync-interval %v must be 1ms to 1s", s.syncInterval)
 	}
 	for _, check := range []func() error{s.decisions.validate, func() error { return s.trace.validate(s.tls.allowPlaintext) }} {
 		if err := check(); err != nil {

@@ -410,7 +410,7 @@ func TestAlertsAreUsable(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"ShardWithoutOwner", "OrphanedCredit", "SyncAge", "Evidence", "EtcdQuota", "CertificateExpiry", "FallbackInUse", "PolicyLag",
+		"ShardWithoutOwner", "OrphanedCredit", "RetiredEpochSpeaks", "GrantsLapsed", "SyncAge", "Evidence", "EtcdQuota", "CertificateExpiry", "FallbackInUse", "PolicyLag",
 		"DecisionLogDropping", "JournalSlow", "BrokerDown",
 	} {
 		if !seen["Tokenlease"+name] {
@@ -446,6 +446,43 @@ func TestPrometheusTakesTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// One request of an epoch that was attested to be gone wakes somebody, and where there
+// was none nobody is woken.
+func TestRetiredEpochAlert(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: it comes with the Debian package prometheus")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"alerts.yaml": monitoring.Alerts, "test.yaml": `
+rule_files: [alerts.yaml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'tokenlease_broker_retired_epoch_requests_total{instance="a"}', values: '0x10 1x100'}
+  - {series: 'tokenlease_broker_retired_epoch_requests_total{instance="b"}', values: '7x110'}
+  - {series: 'tokenlease_broker_shards_owned{instance="a"}', values: '4x110'}
+  promql_expr_test:
+  - expr: count(ALERTS{alertname="TokenleaseRetiredEpochSpeaks", alertstate="firing", severity="critical"}) or vector(0)
+    eval_time: 10m
+    exp_samples: [{value: 0}]
+  - expr: count(ALERTS{alertname="TokenleaseRetiredEpochSpeaks", alertstate="firing", severity="critical"}) or vector(0)
+    eval_time: 12m
+    exp_samples: [{value: 1}]
+  - expr: count(ALERTS{alertname="TokenleaseRetiredEpochSpeaks", alertstate="firing", severity="critical"}) or vector(0)
+    eval_time: 80m
+    exp_samples: [{value: 0}]
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", filepath.Join(dir, "test.yaml")).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -79,6 +79,21 @@ func cell(text string) string {
 	return text
 }
 
+// plainLines is a text of somebody else as it stands in a message: in lines, and with what
+// a terminal might obey written out.
+func plainLines(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r == '\n' || unicode.IsPrint(r) {
+			out.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		out.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return out.String()
+}
+
 // moment is a point in time, given in milliseconds since 1970, in UTC.
 func moment(unixMs int64) string {
 	if unixMs == 0 {

@@ -27,6 +27,18 @@ func TestCell(t *testing.T) {
 	}
 }
 
+func TestPlainLines(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"", ""}, {"größe: 1 \"kB\"", "größe: 1 \"kB\""}, {"a\nb", "a\nb"},
+		{"\x1b]0;owned\x07\x1b[2J\u202eevil\r\t", `\x1b]0;owned\a\x1b[2J\u202eevil\r\t`}, {"a\xffb", "a\ufffdb"},
+	}
+	for _, test := range tests {
+		if got := plainLines(test.in); got != test.want {
+			t.Errorf("plainLines(%q) = %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
 // TestEncodeIsStable encodes one message many times: the library underneath
 // varies its spaces on purpose.
 func TestEncodeIsStable(t *testing.T) {
@@ -100,8 +112,14 @@ func TestExitCodes(t *testing.T) {
 		{fromHere(connect.CodeUnavailable), 3, "cannot reach the broker at http://b:1: dial tcp: refused.\nIs it running? Name another with --broker URL or TOKENLEASE_BROKER"},
 		{fromServer(connect.CodeUnavailable), 3, "the broker at http://b:1 cannot answer now: the server's words.\nTry again, or name another with --broker URL or TOKENLEASE_BROKER"},
 		{fromServer(connect.CodeDeadlineExceeded), 3, "the broker at http://b:1 did not answer in time.\nGive it longer with --timeout, or name another with --broker URL or TOKENLEASE_BROKER"},
+		{settings.failedAsking(&tokenleasev1.ApplyPoliciesRequest{}, connect.NewError(connect.CodeDeadlineExceeded, errors.New("late"))), 3, "the broker at http://b:1 did not answer in time.\nThe change may have been made all the same: `tokenlease policy history` tells.\nGive it longer with --timeout, or name another with --broker URL or TOKENLEASE_BROKER"},
+		{settings.failedAsking(&tokenleasev1.RetireHolderRequest{}, connect.NewError(connect.CodeCanceled, context.Canceled)), 3, "interrupted before the broker at http://b:1 had answered.\nThe change may have been made all the same: `tokenlease audit list` tells"},
+		{settings.failedAsking(&tokenleasev1.MoveShardRequest{}, connect.NewWireError(connect.CodeUnavailable, errors.New("busy"))), 3, "the broker at http://b:1 cannot answer now: busy.\nThe change may have been made all the same: `tokenlease audit list` tells.\nTry again, or name another with --broker URL or TOKENLEASE_BROKER"},
+		{settings.failedAsking(&tokenleasev1.ApplyPoliciesRequest{DryRun: true}, connect.NewError(connect.CodeDeadlineExceeded, errors.New("late"))), 3, "the broker at http://b:1 did not answer in time.\nGive it longer with --timeout, or name another with --broker URL or TOKENLEASE_BROKER"},
+		{settings.failedAsking(&tokenleasev1.ShowGrantRequest{}, connect.NewError(connect.CodeDeadlineExceeded, errors.New("late"))), 3, "the broker at http://b:1 did not answer in time.\nGive it longer with --timeout, or name another with --broker URL or TOKENLEASE_BROKER"},
 		{settings.failed(connect.NewError(connect.CodeCanceled, context.Canceled)), 3, "interrupted before the broker at http://b:1 had answered"},
 		{fromServer(connect.CodeInvalidArgument), 4, "the broker at http://b:1 refused (invalid_argument): the server's words"},
+		{settings.failed(connect.NewWireError(connect.CodeInternal, errors.New("bad \x1b[2J\nand more"))), 4, "the broker at http://b:1 refused (internal): bad \\x1b[2J\nand more"},
 		{fromServer(connect.CodePermissionDenied), 4, "the broker at http://b:1 refused (permission_denied): the server's words"},
 		{fromHere(connect.CodeUnimplemented), 4, "what answers at http://b:1 does not know the request (dial tcp: refused).\nIs it a broker, and of this version? Name another with --broker URL or TOKENLEASE_BROKER"},
 	}

@@ -49,7 +49,13 @@ type change struct {
 // register adds the flags.
 func (c *change) register(flags *pflag.FlagSet) {
 	c.registerWhy(flags, "why: recorded")
-	numberVar(flags, &c.ifVersion, "if-version", "change nothing unless this is the `version` in force, as policy diff prints it", 0, math.MaxInt64)
+	numberVar(flags, &c.ifVersion, "if-version", "change nothing unless this is the `version` in force, as policy diff prints it; --if-revision is the same", 0, math.MaxInt64)
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "if-revision" { // versions are the revisions of policies
+			name = "if-version"
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags.BoolVar(&c.dryRun, "dry-run", false, "ask the broker what would change, and change nothing")
 }
 

@@ -29,8 +29,9 @@ change at once: what is so already does not count. Where more change, apply it i
 parts.
 
 A lower capacity calls back what is out above it. Until enough is in, the old
-capacity is the guarantee: --wait waits for that, and until every limiter that holds
-something has the new version. After --wait-timeout it ends with exit code 1 and
+capacity is the guarantee: --wait waits for that, and until no limiter holds credit
+under an older version. One that is cut off and holds nothing hears of it when it is
+back, and nobody waits for that. After --wait-timeout it ends with exit code 1 and
 says who is missing; the version stays in force.
 
 Where the kind of the rule changes, budgets in use start as if all of the new one
@@ -181,6 +182,9 @@ const policyApplyExample = `  tokenlease policy apply policies.yaml --because "t
         time-zone: Europe/Berlin # left out: UTC
       on-unavailable: local   # not strict: each limiter has this of its own
       local: {capacity: 5, refill: 1 per 1s, for: 10m}
+      max-staleness: 1m       # credit is spent for so long without a broker; left out: no limit
+      reclaim: deadline       # what a silent limiter has out counts as spent after that
+      reclaim-margin: 15s     # and so much: for slow clocks and pauses. Weaker than proof
     - operation: login
       rolling-window: {limit: 3, window: 1m}
       disabled: true

@@ -40,6 +40,17 @@ plan premium, report.create
     disabled-because   - -> "a\u200bb"
     strict             yes -> no: shadow
 `},
+		{"a weaker guarantee", &tokenleasev1.PolicyChange{
+			Subject: "policy report.create", Operation: "report.create",
+			Before: rule("token-bucket: {capacity: 1}, max-staleness: 1m"),
+			After:  rule("token-bucket: {capacity: 1}, max-staleness: 30s, reclaim: deadline, reclaim-margin: 15s"),
+		}, `
+policy report.create
+    max-staleness    1m -> 30s
+    reclaim          proof -> deadline
+    reclaim-margin   - -> 15s
+    strict           yes -> by clocks
+`},
 		{"another kind of rule", &tokenleasev1.PolicyChange{
 			Subject: "policy report.create", Operation: "report.create",
 			Before: rule("token-bucket: {capacity: 40, refill: 20 per 1s}"), After: rule("rolling-window: {limit: 3, window: 60s}, hold: 5m"),

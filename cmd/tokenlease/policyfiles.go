@@ -20,12 +20,16 @@ func (p *program) readPolicies(files []string) (policyfile.Document, error) {
 			merged.problem("%v", err)
 			continue
 		}
-		doc, err := policyfile.Parse(file, data)
+		name := file
+		if file == "-" {
+			name = "standard input"
+		}
+		doc, err := policyfile.Parse(name, data)
 		if err != nil {
 			merged.problem("%v", err)
 			continue
 		}
-		merged.add(file, doc)
+		merged.add(name, doc)
 	}
 	merged.count("policies", len(merged.all.Policies))
 	merged.count("plans", len(merged.all.Plans))

@@ -40,7 +40,7 @@ field, before -> after.`,
 			if rest.GetRevision() == 0 {
 				rest.Revision, rest.Version = page.GetRevision(), page.GetVersion()
 			}
-			err := out.add(v, v.GetVersion(), v.GetAction(), v.GetBy(), moment(v.GetUnixMs()), subjects(v.GetChanges()), v.GetBecause())
+			err := out.add(v, v.GetVersion(), actionOf(v), v.GetBy(), moment(v.GetUnixMs()), subjects(v.GetChanges()), v.GetBecause())
 			return limit.value == 0 || out.count < int64(limit.value), err
 		})
 		if err != nil {
@@ -89,12 +89,20 @@ func (p *program) showPolicyVersion(ctx context.Context, settings *clientSetting
 		return p.write(settings.output, found, nil)
 	}
 	t := &table{heading: []string{"VERSION", "ACTION", "BY", "AT", "BECAUSE"}}
-	t.add(found.GetVersion(), found.GetAction(), found.GetBy(), moment(found.GetUnixMs()), found.GetBecause())
+	t.add(found.GetVersion(), actionOf(found), found.GetBy(), moment(found.GetUnixMs()), found.GetBecause())
 	if err := t.write(p.stdout); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stdout)
 	return p.writeChanges(found.GetChanges())
+}
+
+// actionOf is what was done, and which version a rollback went back to.
+func actionOf(v *tokenleasev1.PolicyVersion) string {
+	if v.GetToVersion() > 0 {
+		return fmt.Sprintf("%s to %d", v.GetAction(), v.GetToVersion())
+	}
+	return v.GetAction()
 }
 
 // subjectsNamed is how many of them a row names, as an entry of the audit does.

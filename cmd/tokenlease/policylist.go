@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,9 @@ in it: ` + "`tokenlease accounts list -o yaml`" + ` has them.
 
 STATE is on, shadow (all is admitted, and what would have been denied is counted)
 or disabled (all is denied). STRICT says whether the rule is a cap, and if not,
-why.`,
+why. By clocks it is one where lost credit is reclaimed by deadline: as long as the
+limiters' clocks and pauses keep to what the policy declares. RECLAIM then tells
+after how long.`,
 		Example: `  tokenlease policy list
   tokenlease policy list -o yaml > policies.yaml`,
 	}
@@ -76,7 +79,7 @@ func policiesTable(listed *tokenleasev1.ListPoliciesResponse) *table {
 				state = "disabled"
 			}
 			t.add(policy.GetOperation(), plan, policy.GetVersion(), state, policyfile.RuleInWords(policy),
-				policy.GetDefaultCostTokens(), maxCost(policy), share(policy), strictness(policy, false), reclaimWord(policy),
+				policy.GetDefaultCostTokens(), maxCost(policy), share(policy), strictness(policy, false), reclaimInWords(policy),
 				unavailableWord(policy), moment(policy.GetUpdatedUnixMs()))
 		}
 	}
@@ -194,7 +197,12 @@ func policyTable(found inforce.Effective) *table {
 	t.add("shadow", policy.GetShadow())
 	t.add("disabled", policy.GetDisabled())
 	t.add("disabled-because", policy.GetDisabledBecause())
-	t.add("reclaim", reclaimWord(policy))
+	t.add("max-staleness", maxStaleness(policy))
+	t.add("reclaim", reclaimWord(policy.GetReclaim()))
+	if margin := policy.GetReclaimMarginNs(); margin > 0 {
+		t.add("reclaim-margin", strictyaml.FormatDuration(time.Duration(margin)))
+	}
+	t.add("lapses", lapsesInWords(lapsesAfter(policy)))
 	t.add("on-unavailable", unavailableWord(policy))
 	t.add("local", policyfile.LocalInWords(policy))
 	if d := found.Disabled; d != nil {

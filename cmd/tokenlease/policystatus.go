@@ -19,15 +19,16 @@ func (p *program) policyStatusCommand() *cobra.Command {
 		Short: "Show how far a version has come, and who is missing",
 		Long: `Show how far a version of the policies has come. It holds everywhere when
 
-  - it is installed: every shard has taken it up, and every limiter that holds
-    something has it, and
+  - it is installed: every shard has taken it up, and no limiter holds credit under
+    an older version, and
   - it is settled: no budget has more out than its capacity. Until then the old
     capacity is the guarantee.
 
 If it does not hold, the exit code is 1, and below are the shards and the limiters
 that are behind, and the budgets with more out than their capacity, with who has it.
 Silence proves nothing: what a limiter holds that was not heard for long stays out,
-until it accounts for it or is retired.`,
+until it accounts for it or is retired. While records cannot be read, it does not
+hold either, as far as is known: they are told on stderr.`,
 		Example: `  tokenlease policy status
   tokenlease policy status --version 7
   tokenlease policy status -o json
@@ -39,6 +40,7 @@ until it accounts for it or is retired.`,
 		if err != nil {
 			return err
 		}
+		defer p.warnUnusable(status)
 		if settings.output != formatTable {
 			err = p.write(settings.output, status, nil)
 		} else {
@@ -64,9 +66,9 @@ func (p *program) statusTables(status *tokenleasev1.ShowPolicyStatusResponse) []
 		}
 		behind.add(holderName(h.GetHolder()), h.GetPolicyVersion(), h.GetGrants(), h.GetOutstandingTokens(), heard)
 	}
-	above := &table{heading: []string{"ACCOUNT", "OPERATION", "CAPACITY", "RESERVED", "WHO"}}
+	above := &table{heading: []string{"ACCOUNT", "OPERATION", "CAPACITY", "RESERVED", "RECLAIM", "WHO"}}
 	for _, b := range status.GetBudgetsAbove() {
-		above.add(b.GetKey().GetAccount(), b.GetKey().GetOperation(), b.GetCapacityTokens(), b.GetReservedTokens(), strings.Join(holdingsInWords(b), "; "))
+		above.add(b.GetKey().GetAccount(), b.GetKey().GetOperation(), b.GetCapacityTokens(), b.GetReservedTokens(), reclaimWord(b.GetReclaim()), strings.Join(holdingsInWords(b), "; "))
 	}
 	return []*table{all, behind, above}
 }

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/tokenlease/tokenlease/lease"
 	"github.com/tokenlease/tokenlease/proto/policyfile"
 	"github.com/tokenlease/tokenlease/proto/policywire"
+	"github.com/tokenlease/tokenlease/proto/strictyaml"
 	tokenleasev1 "github.com/tokenlease/tokenlease/proto/tokenlease/v1"
 )
 
@@ -21,8 +24,13 @@ func policyState(policy *tokenleasev1.Policy) string {
 	return "on"
 }
 
-// strictness says whether no more than the rule is ever admitted, and if not, why.
-// A broker may know of a reason that this program does not.
+// byClocks is how strict a budget is from which lost credit is reclaimed by deadline.
+const byClocks = "by clocks"
+
+// strictness says whether no more than the rule is ever admitted, and if not, why. By
+// clocks it is where lost credit is reclaimed by deadline: as long as those of the
+// limiters keep to what the policy declares. A broker may know of a reason that this
+// program does not.
 func strictness(policy *tokenleasev1.Policy, notStrict bool) string {
 	var why []string
 	for _, reason := range []struct {
@@ -42,6 +50,8 @@ func strictness(policy *tokenleasev1.Policy, notStrict bool) string {
 		return "no: " + strings.Join(why, ", ")
 	case notStrict:
 		return "no"
+	case policy.GetReclaim() == tokenleasev1.Reclaim_RECLAIM_DEADLINE:
+		return byClocks
 	}
 	return "yes"
 }
@@ -59,8 +69,54 @@ func share(policy *tokenleasev1.Policy) string {
 	return fmt.Sprintf("%d%%", policywire.From(policy).Rule.MaxSharePercent)
 }
 
-func reclaimWord(policy *tokenleasev1.Policy) string {
-	return enumWord(max(policy.GetReclaim(), tokenleasev1.Reclaim_RECLAIM_PROOF), "RECLAIM_")
+// reclaimWord is the word of a file for how lost credit is reclaimed.
+func reclaimWord(reclaim tokenleasev1.Reclaim) string {
+	return enumWord(max(reclaim, tokenleasev1.Reclaim_RECLAIM_PROOF), "RECLAIM_")
+}
+
+// reclaimInWords is that word, and by deadline after how long.
+func reclaimInWords(policy *tokenleasev1.Policy) string {
+	if after := lapsesAfter(policy); after > 0 {
+		return reclaimWord(policy.GetReclaim()) + " after " + strictyaml.FormatDuration(after)
+	}
+	return reclaimWord(policy.GetReclaim())
+}
+
+// lapsesAfter is how long after its newest request about a budget what a limiter has
+// out of it counts as spent under a policy; 0: never.
+func lapsesAfter(policy *tokenleasev1.Policy) time.Duration {
+	core := policywire.From(policy)
+	return core.LapsesAfter()
+}
+
+// lapsesInWords is that with what it rests on.
+func lapsesInWords(after time.Duration) string {
+	if after <= 0 {
+		return "never: silence proves nothing"
+	}
+	return strictyaml.FormatDuration(after) + " after a limiter's newest request about a budget, what it has out of it counts as spent: weaker than proof, it rests on clocks and pauses"
+}
+
+// maxStaleness is for how long a limiter spends what it has without an answer.
+func maxStaleness(policy *tokenleasev1.Policy) string {
+	if policy.GetMaxStalenessNs() == 0 {
+		return "no limit"
+	}
+	return strictyaml.FormatDuration(time.Duration(policy.GetMaxStalenessNs()))
+}
+
+// clockDrift is one part in how many a clock may run faster than another: each is off
+// by up to 500 in a million while it is being set right.
+const clockDrift = 1000
+
+// marginNotes say that clocks alone may use up the margin of a deadline.
+func marginNotes(core lease.Policy) []string {
+	drift := core.MaxStaleness / clockDrift
+	if core.ReclaimMargin == 0 || core.ReclaimMargin > drift {
+		return nil
+	}
+	return []string{fmt.Sprintf("has a reclaim-margin of %s: in its max-staleness of %s two clocks may drift apart by %s, and nothing is left for pauses",
+		strictyaml.FormatDuration(core.ReclaimMargin), strictyaml.FormatDuration(core.MaxStaleness), spanInWords(drift))}
 }
 
 func unavailableWord(policy *tokenleasev1.Policy) string {
@@ -81,21 +137,22 @@ func ruleKind(policy *tokenleasev1.Policy) string {
 }
 
 // policyNotes are what is to be said of a policy whenever it is applied, also when it
-// was the same before: that it denies or admits everything is easily left so. What
-// starves itself is the broker's to tell.
+// was the same before: that it denies or admits everything is easily left so, and so is
+// a margin that is none. What starves itself is the broker's to tell.
 func policyNotes(policy *tokenleasev1.Policy) []string {
 	core := policywire.From(policy)
+	notes := marginNotes(core)
 	switch cost := max(1, core.DefaultCost); {
 	case policy.GetDisabled():
-		return []string{"is disabled: every check is denied"}
+		return append(notes, "is disabled: every check is denied")
 	case policy.GetShadow():
-		return []string{"is in shadow mode: every check is admitted"}
+		return append(notes, "is in shadow mode: every check is admitted")
 	case core.Rule.Capacity == 0:
-		return []string{"has " + nothing(policy) + ", which denies every check"}
+		return append(notes, "has "+nothing(policy)+", which denies every check")
 	case core.Local.Capacity > 0 && core.Local.Capacity < cost:
-		return []string{fmt.Sprintf("costs %d, and its local allowance is %d: in an outage checks of that cost are always denied", cost, core.Local.Capacity)}
+		return append(notes, fmt.Sprintf("costs %d, and its local allowance is %d: in an outage checks of that cost are always denied", cost, core.Local.Capacity))
 	}
-	return nil
+	return notes
 }
 
 // notesOf are those of all policies of a document.

@@ -45,7 +45,7 @@ func (w *policyWait) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return exitError{code: exitNo, text: fmt.Sprintf("interrupted: version %d is in force, and was not waited for", w.version)}
 		case err == nil && holds(status):
-			fmt.Fprintf(w.p.stderr, "Version %d holds everywhere: every limiter has it, and no budget has more out than its capacity.\n", w.version)
+			fmt.Fprintf(w.p.stderr, "Version %d holds everywhere: no limiter holds credit under an older version, and no budget has more out than its capacity.\n", w.version)
 			return nil
 		case err == nil:
 			w.last, w.failed = status, nil
@@ -88,6 +88,9 @@ func missingInWords(status *tokenleasev1.ShowPolicyStatusResponse) []string {
 	if n := status.GetBudgetsAboveCount(); n > 0 {
 		all = append(all, countOf(n, "budget")+" with more out than the capacity")
 	}
+	if n := status.GetUnusableCount(); n > 0 {
+		all = append(all, countOf(n, "record")+" that cannot be read")
+	}
 	if len(all) == 0 {
 		all = append(all, "the brokers have not settled it")
 	}
@@ -116,8 +119,8 @@ func (p *program) whoIsMissing(status *tokenleasev1.ShowPolicyStatusResponse) []
 		lines = append(lines, "  shards behind: "+strings.Trim(fmt.Sprint(behind), "[]"))
 	}
 	for _, h := range status.GetHoldersBehind() {
-		lines = append(lines, fmt.Sprintf("  %s has version %d, with %s in %s; last heard %s", cell(holderName(h.GetHolder())),
-			h.GetPolicyVersion(), countOf(h.GetOutstandingTokens(), "token"), countOf(h.GetGrants(), "grant"), p.momentAndAge(h.GetLastHeardUnixMs())))
+		lines = append(lines, fmt.Sprintf("  %s holds %s in %s under version %d or older; last heard %s", cell(holderName(h.GetHolder())),
+			countOf(h.GetOutstandingTokens(), "token"), countOf(h.GetGrants(), "grant"), h.GetPolicyVersion(), p.momentAndAge(h.GetLastHeardUnixMs())))
 	}
 	for _, b := range status.GetBudgetsAbove() {
 		lines = append(lines, fmt.Sprintf("  %s %s has %d out, and a capacity of %d: %s", cell(b.GetKey().GetAccount()), cell(b.GetKey().GetOperation()),
@@ -125,6 +128,9 @@ func (p *program) whoIsMissing(status *tokenleasev1.ShowPolicyStatusResponse) []
 	}
 	if more := status.GetBudgetsAboveCount() - int64(len(status.GetBudgetsAbove())); more > 0 {
 		lines = append(lines, "  and "+countOf(more, "more budget"))
+	}
+	for _, fault := range status.GetUnusable() {
+		lines = append(lines, "  "+cell(fault))
 	}
 	return lines
 }

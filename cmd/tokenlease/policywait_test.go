@@ -43,18 +43,18 @@ func TestWaiting(t *testing.T) {
 		stderr  string
 		text    string
 	}{
-		{"at once", []answer{done}, 0, "Version 7 holds everywhere: every limiter has it, and no budget has more out than its capacity.\n", ""},
+		{"at once", []answer{done}, 0, "Version 7 holds everywhere: no limiter holds credit under an older version, and no budget has more out than its capacity.\n", ""},
 		{"after a while", []answer{{status: behind()}, {status: behind()}, {status: &tokenleasev1.ShowPolicyStatusResponse{Installed: true, BudgetsAboveCount: 1}}, gone, done}, 0,
 			`Waiting for version 7: 2 shards behind, 1 limiter behind, 3 budgets with more out than the capacity.
 Waiting for version 7: 1 budget with more out than the capacity.
 Waiting for the broker to answer again.
-Version 7 holds everywhere: every limiter has it, and no budget has more out than its capacity.
+Version 7 holds everywhere: no limiter holds credit under an older version, and no budget has more out than its capacity.
 `, ""},
 		{"never", []answer{gone, {status: behind()}}, exitNo,
 			"Waiting for the broker to answer again.\nWaiting for version 7: 2 shards behind, 1 limiter behind, 3 budgets with more out than the capacity.\n",
 			`version 7 is in force, but does not hold everywhere after 2s:
   shards behind: 3 5
-  eu/limiter-0 has version 5, with 60 tokens in 2 grants; last heard 1999-12-31T23:57:00.000Z (3m ago)
+  eu/limiter-0 holds 60 tokens in 2 grants under version 5 or older; last heard 1999-12-31T23:57:00.000Z (3m ago)
   Acme report.create has 65 out, and a capacity of 10: eu/limiter-0 has 60, us/l has 5, 5 of them unknown
   and 2 more budgets
 Look again with ` + "`tokenlease policy status`" + `. What a lost limiter holds comes back when it
@@ -62,6 +62,9 @@ starts again, or when ` + "`tokenlease holders retire`" + ` attests that it is g
 		{"lost", []answer{{status: behind()}, gone}, exitUnreachable,
 			"Waiting for version 7: 2 shards behind, 1 limiter behind, 3 budgets with more out than the capacity.\nWaiting for the broker to answer again.\n",
 			"version 7 is in force, but does not hold everywhere after 2s, as far as is known: cannot reach the broker at http://b: refused.\nIs it running? Name another with --broker URL or TOKENLEASE_BROKER"},
+		{"damaged", []answer{{status: &tokenleasev1.ShowPolicyStatusResponse{Unusable: []string{"a cannot be read"}, UnusableCount: 1}}}, exitNo,
+			"Waiting for version 7: 1 record that cannot be read.\n",
+			"version 7 is in force, but does not hold everywhere after 2s:\n  a cannot be read\nLook again with `tokenlease policy status`. What a lost limiter holds comes back when it\nstarts again, or when `tokenlease holders retire` attests that it is gone for good."},
 		{"refused", []answer{{err: serverError{who: "broker", where: "http://b", err: connect.NewError(connect.CodePermissionDenied, errors.New("not for you"))}}}, exitRefused,
 			"", "the broker at http://b refused (permission_denied): not for you"},
 	} {

@@ -87,6 +87,7 @@ func (p *program) root() *cobra.Command {
 		p.certsCommand(),
 		p.simulateCommand(),
 	)
+	root.SetHelpCommand(helpCommand())
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -120,6 +121,9 @@ func group(cmd *cobra.Command, args []string) error {
 	}
 	if len(args) == 0 {
 		return usageErrorf("%s needs one of the commands %s", cmd.CommandPath(), strings.Join(known, ", "))
+	}
+	if len(known) == 0 {
+		return usageErrorf("%s has no command %q below it", cmd.CommandPath(), args[0])
 	}
 	if near := nearest.Word(args[0], known); near != "" {
 		return usageErrorf("unknown command %q: did you mean %s?", args[0], near)

@@ -36,6 +36,7 @@ The exit codes are those of ` + "`tokenlease check`" + `. A denial holds nothing
   # A slot, held while the work runs.
   tokenlease reserve acme report.render --max-wait 30s`,
 	}
+	cmd.ValidArgsFunction = p.completeAtBroker(settings, p.accountNames, p.operationNames)
 	flags.register(cmd.Flags())
 	return clientCommand(cmd, settings, 2, func(ctx context.Context, args []string) error {
 		check, err := flags.request(cmd.Flags(), args)
@@ -97,6 +98,7 @@ earlier one, and 1 when it has not.`,
 		Example: `  tokenlease settle acme chat.complete 0123456789abcdef0123456789abcdef --cost 412
   tokenlease settle acme report.render 0123456789abcdef0123456789abcdef`,
 	}
+	cmd.ValidArgsFunction = p.completeAtBroker(settings, p.accountNames, p.operationNames)
 	cmd.Flags().Var(&cost, "cost", "`tokens` that the operation did cost; of slots always 0")
 	return clientCommand(cmd, settings, 3, func(ctx context.Context, args []string) error {
 		request := &tokenleasev1.SettleRequest{

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ at 0 and stays there, also for accounts and operations that are new.`
 }
 
 func (p *program) restoreStatusCommand() *cobra.Command {
+	every := watchFlag(0)
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the generation in force and the restores that were declared",
@@ -47,23 +49,40 @@ later one has replaced before it was attested, ATTESTED says "superseded".
 Epochs and grant IDs tell their generation: grants of generation 7 are called
 g7-..., and its epochs begin at 1 + 6 * 2^32.`,
 		Example: `  tokenlease restore status
-  tokenlease restore status --data-dir /var/lib/tokenlease`,
+  tokenlease restore status --data-dir /var/lib/tokenlease
+  tokenlease restore status --watch`,
 	}
+	every.register(cmd.Flags())
 	return p.restoreRun(cmd, func() error { return nil }, func(ctx context.Context, s *restoreSettings, admin restoreAdmin) error {
-		status, err := admin.show(ctx)
-		if err != nil {
-			return err
-		}
-		switch g := status.GetGeneration(); {
-		case undeclared(status):
-			fmt.Fprintf(p.stderr, "Generation %d, whose declaration is not stored: nothing is granted. Declare the restore again.\n", g)
-		case status.GetUnknown():
-			fmt.Fprintf(p.stderr, "Generation %d. Nothing is granted until `tokenlease restore attest`; once nothing of before the restore is left:\n\n%s\n", g, attestLine(s, g))
-		default:
-			fmt.Fprintf(p.stderr, "Generation %d.\n", g)
-		}
-		return p.write(s.client.output, status, restoreTable(status.GetGeneration(), status.GetRestores()...))
+		return p.watch(ctx, every, cmd.CommandPath(), s.client.output, func(ctx context.Context, p *program) error {
+			return p.showRestores(ctx, s, admin, every != 0)
+		})
 	})
+}
+
+// showRestores tells the generation in force and the restores that were declared.
+// While it is watched all of it is in the frame, or in the documents.
+func (p *program) showRestores(ctx context.Context, s *restoreSettings, admin restoreAdmin, watched bool) error {
+	status, err := admin.show(ctx)
+	if err != nil {
+		return err
+	}
+	say := p.stderr
+	switch {
+	case watched && s.client.output == formatTable:
+		say = p.stdout
+	case watched:
+		say = io.Discard
+	}
+	switch g := status.GetGeneration(); {
+	case undeclared(status):
+		fmt.Fprintf(say, "Generation %d, whose declaration is not stored: nothing is granted. Declare the restore again.\n", g)
+	case status.GetUnknown():
+		fmt.Fprintf(say, "Generation %d. Nothing is granted until `tokenlease restore attest`; once nothing of before the restore is left:\n\n%s\n", g, attestLine(s, g))
+	default:
+		fmt.Fprintf(say, "Generation %d.\n", g)
+	}
+	return p.write(s.client.output, status, restoreTable(status.GetGeneration(), status.GetRestores()...))
 }
 
 // declareLong is the help of `restore declare`.

@@ -175,7 +175,7 @@ func (r brokerRestores) look(ctx context.Context) (restoreOutlook, error) {
 	}
 	outlook := restoreOutlook{clusterID: cluster.GetClusterId(), unixMs: cluster.GetUnixMs()}
 	holders, err := ask(ctx, r.settings, r.settings.admin().ListHolders, &tokenleasev1.ListHoldersRequest{})
-	outlook.holders, outlook.unknown = holders.GetHolders(), err
+	outlook.holders, outlook.damaged, outlook.unknown = holders.GetHolders(), holders, err
 	return outlook, nil
 }
 

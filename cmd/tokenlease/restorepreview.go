@@ -20,6 +20,7 @@ type restoreOutlook struct {
 	unixMs    int64                        // by the clock that the holders were heard at
 	holders   []*tokenleasev1.HolderStatus // in the store as it is now
 	unknown   error                        // why there are no holders; nil: they are all
+	damaged   partial                      // tells which records of theirs cannot be read; nil: none
 	offline   bool                         // no broker was asked
 }
 
@@ -30,6 +31,9 @@ func (p *program) confirmRestore(ctx context.Context, admin restoreAdmin, word *
 		return err
 	}
 	fmt.Fprint(p.stderr, tell(outlook))
+	if outlook.damaged != nil {
+		p.warnUnusable(outlook.damaged)
+	}
 	return word.confirm(ctx, p, outlook.clusterID, to)
 }
 

@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the scripts in testdata/script, each against servers of its
-// own. $BROKER and $LIMITER are their URLs; nobody listens at $NOBODY, and at
-// $STRANGER there is another kind of server.
+// own. $BROKER and $LIMITER are their URLs; nobody listens at $NOBODY, at $STRANGER
+// there is another kind of server, and at $DAMAGED a broker that cannot read a record.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -26,6 +26,11 @@ func TestScripts(t *testing.T) {
 			env.Defer(server.Close)
 			stranger := httptest.NewServer(http.NotFoundHandler())
 			env.Defer(stranger.Close)
+			damaged := serveFake(func(f *fake) {
+				f.faults = []string{"the record at /tokenlease/holders/eu/limiter-1 cannot be read"}
+			})
+			env.Defer(damaged.Close)
+			env.Setenv("DAMAGED", damaged.URL)
 			gone := httptest.NewServer(http.NotFoundHandler())
 			gone.Close()
 			env.Setenv("BROKER", server.URL)

@@ -54,7 +54,7 @@ func TestServerSettings(t *testing.T) {
 		{broker, external, []string{"--shards=0"}, "--shards 0 must be 1 to 1024"},
 		{broker, external, []string{"--shards=1025"}, "--shards 1025 must be 1 to 1024"},
 		{broker, external, []string{"--session-ttl=1s"}, "--session-ttl 1s must be whole seconds, 2s or more"},
-		{broker, external, []string{"--audit-retention=59m"}, "--audit-retention 59m0s must be 1h or more"},
+		{broker, external, []string{"--audit-retention=59m"}, "--audit-retention 59m must be 1h or more"},
 		{broker, external, []string{"--session-ttl=2500ms"}, "--session-ttl 2.5s must be whole seconds, 2s or more"},
 		{broker, external, []string{"--dashboard-path="}, ""},
 		{broker, external, []string{"--dashboard-path=ui"}, `--dashboard-path: the dashboard's path "ui" must begin and end with a slash, as /ui/ does`},
@@ -85,7 +85,8 @@ func TestServerSettings(t *testing.T) {
 		{limiter, holder, []string{"--brokers="}, "--brokers must name at least one broker"},
 		{limiter, holder, []string{"--first-grant-wait=-1s"}, "--first-grant-wait -1s must be 0 to 1m"},
 		{limiter, holder, []string{"--max-waiters=-1"}, "--max-waiters -1 must be 0 or more"},
-		{limiter, holder, []string{"--sync-interval=0s"}, "--sync-interval 0s must be 1ms to 1m"},
+		{limiter, holder, []string{"--sync-interval=0s"}, "--sync-interval 0s must be 1ms to 1s"},
+		{limiter, holder, []string{"--sync-interval=1001ms"}, "--sync-interval 1.001s must be 1ms to 1s"},
 	}
 	for _, test := range tests {
 		settings := test.kind()

@@ -47,7 +47,7 @@ func (p *program) supportBundleCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageErrorf("want at most one FILE, got %d arguments", len(args))
+				return usageErrorf("want at most one FILE, got %s", countOf(int64(len(args)), "argument"))
 			}
 			if err := s.validate(); err != nil {
 				return err

@@ -61,6 +61,7 @@ func plant(t *testing.T) (url string) {
 	t.Setenv("TOKENLEASE_LOG_LEVEL", plantedFile)
 	t.Setenv("ETCD_PASSWORD", plantedVariable)
 	server := serveFake(func(f *fake) {
+		f.faults = []string{"the record at /tokenlease/shards/000/budgets/hidden/report.create cannot be read; account ghost"}
 		f.audit = []*tokenleasev1.AuditEntry{
 			{Id: "2026-grants.resolve-acme", Action: "policies.apply", By: "ann", Because: "for acme, not acmeville: " + plantedKey, Subject: "account acme, policy x",
 				BeforeJson: `{"account":"acme","n":9007199254740993,"was":[{"text":"account ghost"}]}`, UnixMs: 1_790_000_003_000},
@@ -94,7 +95,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	t.Setenv("TOKENLEASE_BROKER", url)
 	files := bundleOf(t)
 	for name, text := range files {
-		for _, secret := range []string{plantedPassword, plantedVariable, plantedFile, "MIIplanted", "acme\"", "for acme,", "account acme", "ghost", "zeta"} {
+		for _, secret := range []string{plantedPassword, plantedVariable, plantedFile, "MIIplanted", "acme\"", "for acme,", "account acme", "ghost", "hidden", "zeta"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s has %q:\n%s", name, secret, text)
 			}
@@ -119,6 +120,14 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 	}
 	if !strings.Contains(files["audit.jsonl"], "9007199254740993") {
 		t.Errorf("a number lost digits: %s", files["audit.jsonl"])
+	}
+	for name, part := range map[string]string{
+		"budgets.json": `"reclaim_margin_ns": "15000000000"`, "grants.json": `"lapses_after_ns": "45000000000"`,
+		"holders.json": `"round_trip_ns": "12345678"`, "top-starved.json": `"reclaim": "RECLAIM_DEADLINE"`,
+	} {
+		if !strings.Contains(files[name], part) {
+			t.Errorf("%s has no %s:\n%s", name, part, files[name])
+		}
 	}
 	requireSameWord(t, files)
 }

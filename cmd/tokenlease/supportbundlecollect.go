@@ -179,7 +179,7 @@ func (b *bundle) pages(ctx context.Context, at *clientSettings, reached bool) []
 func (b *bundle) audit(ctx context.Context, at *clientSettings) []*tokenleasev1.AuditEntry {
 	var entries []*tokenleasev1.AuditEntry
 	request := &tokenleasev1.ListAuditRequest{PageSize: bundleAudit}
-	_, err := auditEntries(ctx, at, request, bundleAudit, func(e *tokenleasev1.AuditEntry) error {
+	_, err := auditEntries(ctx, at, request, bundleAudit, false, func(e *tokenleasev1.AuditEntry) error {
 		entries = append(entries, e)
 		b.hide.learnAudit(e)
 		return nil

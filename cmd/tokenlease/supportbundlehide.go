@@ -60,7 +60,7 @@ const accountField = "account"
 const tokenField = "next_page_token"
 
 // freeText are fields in which people, or the broker, may have written of accounts.
-var freeText = []protoreflect.Name{"because", "disabled_because", "attested_because", "detail", "problem", "before_text", "after_text", "advice", "warnings", "subject"}
+var freeText = []protoreflect.Name{"because", "disabled_because", "attested_because", "detail", "problem", "before_text", "after_text", "advice", "warnings", "subject", "unusable"}
 
 // learn finds the account names in a message, so that they are known in texts as
 // well.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,8 @@ now, until q is pressed.
 SPENT/S is what limiters have reported of late. WANTED is what they want beyond
 what they have, and WAITING how many of them have checks that wait for credit. In
 the bar of a budget, # is what regions hold, and - what the broker may still hand
-out; the rest was spent and is not back yet.
+out; the rest was spent and is not back yet. RECLAIM is there if any of them says
+deadline: what a silent limiter holds of it counts as spent after a time.
 
 Keys: b the busiest first, s the most starved first, p pause and go on, q or
 Ctrl-C quit. The window decides how many are shown.
@@ -90,9 +92,13 @@ func (p *program) topOnce(ctx context.Context, settings *clientSettings, flags *
 }
 
 // topTable has a row for each budget. With a width of bar above 0 it shows what is
-// where.
+// where. A column on reclaiming is there for what is weaker than usual.
 func topTable(budgets []*tokenleasev1.BudgetActivity, bar int) *table {
 	t := &table{heading: []string{"ACCOUNT", "OPERATION", "SPENT/S", "WANTED", "WAITING", "RESERVED", "AVAILABLE", "CAP"}}
+	weaker := slices.ContainsFunc(budgets, byDeadline)
+	if weaker {
+		t.heading = append(t.heading, "RECLAIM")
+	}
 	if bar > 0 {
 		t.heading = append(t.heading, "CREDIT")
 	}
@@ -101,12 +107,20 @@ func topTable(budgets []*tokenleasev1.BudgetActivity, bar int) *table {
 			b.GetKey().GetAccount(), b.GetKey().GetOperation(), fmt.Sprintf("%.1f", b.GetSpentTokensPerSecond()), b.GetWantedTokens(),
 			b.GetWaitingHolders(), b.GetReservedTokens(), b.GetAvailableTokens(), b.GetCapacityTokens(),
 		}
+		if weaker {
+			row = append(row, reclaimWord(b.GetReclaim()))
+		}
 		if bar > 0 {
 			row = append(row, creditBar(b, bar))
 		}
 		t.add(row...)
 	}
 	return t
+}
+
+// byDeadline says that lost credit of the budget comes back without proof.
+func byDeadline(b *tokenleasev1.BudgetActivity) bool {
+	return b.GetReclaim() == tokenleasev1.Reclaim_RECLAIM_DEADLINE
 }
 
 // shardList names some shards.

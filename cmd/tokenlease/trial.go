@@ -79,6 +79,10 @@ func startTrial(ctx context.Context, dir string, listener net.Listener, log *slo
 	return t, nil
 }
 
+// trialIdle is how long a region keeps credit that it does not use: longer than by default,
+// since whoever tries something types it.
+const trialIdle = 5 * time.Minute
+
 // startRegion starts a limiter, or starts it again with the journal that it left.
 func (t *trial) startRegion(name string) (*region, error) {
 	r := &region{name: name, link: &link{}, reg: newRegistry(), ended: make(chan struct{})}
@@ -86,6 +90,7 @@ func (t *trial) startRegion(name string) (*region, error) {
 	r.limiter, err = regional.New(regional.Config{
 		Region: name, Instance: "limiter-0", Brokers: []string{t.url}, HTTPClient: newHTTPClient(r.link.Dial),
 		JournalDir: filepath.Join(t.dir, name), StopTimeout: 2 * time.Second, Registerer: r.reg, Logger: t.log.With("region", name),
+		IdleAfter: trialIdle,
 	})
 	if err != nil {
 		return nil, err

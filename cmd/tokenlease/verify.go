@@ -19,10 +19,11 @@ func (p *program) verifyCommand() *cobra.Command {
 
 The exit code is 1 when one is violated. Orphaned tokens are no violation: they
 are credit that nobody has accounted for yet, and they stay reserved.`,
-		Example: "  tokenlease verify",
+		Example: `  tokenlease verify
+  tokenlease verify --watch=1m`,
 	}
 	cmd.AddCommand(p.verifyDecisionsCommand())
-	return clientCommand(cmd, settings, 0, func(ctx context.Context, _ []string) error {
+	return p.showCommand(cmd, settings, 0, func(ctx context.Context, p *program, _ []string) error {
 		answer, err := ask(ctx, settings, settings.admin().Verify, &tokenleasev1.VerifyRequest{})
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const (
@@ -50,17 +51,10 @@ type shower func(ctx context.Context, p *program, args []string) error
 // or, with --watch, again and again.
 func (p *program) showCommand(cmd *cobra.Command, settings *clientSettings, args int, show shower) *cobra.Command {
 	every := watchFlag(0)
-	cmd.Flags().Var(&every, "watch", "show it again and again, each `interval`, until interrupted; --watch alone: 2s, else --watch=10s")
-	cmd.Flags().Lookup("watch").NoOptDefVal = watchDefault.String()
+	every.register(cmd.Flags())
 	client := clientCommand(cmd, settings, args, func(ctx context.Context, args []string) error {
-		if every == 0 {
+		return p.watch(ctx, every, cmd.CommandPath(), settings.output, func(ctx context.Context, p *program) error {
 			return show(ctx, p, args)
-		}
-		w := &watcher{p: p, every: time.Duration(every), title: cmd.CommandPath(), format: settings.output, wait: waitFor}
-		return w.run(ctx, func(ctx context.Context, out io.Writer) error {
-			q := *p
-			q.stdout, q.screen = out, noConsole{}
-			return show(ctx, &q, args)
 		})
 	})
 	count := client.Args
@@ -74,6 +68,31 @@ func (p *program) showCommand(cmd *cobra.Command, settings *clientSettings, args
 		return err
 	}
 	return client
+}
+
+// register adds the flag that sets it.
+func (f *watchFlag) register(flags *pflag.FlagSet) {
+	flags.Var(f, "watch", "show it again and again, each `interval`, until interrupted; --watch alone: 2s, else --watch=10s")
+	flags.Lookup("watch").NoOptDefVal = watchDefault.String()
+}
+
+// watch shows something once or, with an interval, again and again.
+func (p *program) watch(ctx context.Context, every watchFlag, title string, format outputFormat, show func(ctx context.Context, p *program) error) error {
+	if every == 0 {
+		return show(ctx, p)
+	}
+	w := &watcher{p: p, every: time.Duration(every), title: title, format: format, wait: waitFor}
+	if p.wait != nil {
+		w.wait = p.wait
+	}
+	return w.run(ctx, func(ctx context.Context, out io.Writer) error {
+		q := *p
+		q.stdout, q.screen = out, noConsole{}
+		if format == formatTable {
+			q.stderr = out // in the frame, and not across it
+		}
+		return show(ctx, &q)
+	})
 }
 
 // waitFor waits, and says whether the context still goes on.
