@@ -81,7 +81,10 @@ func TestSlotsInUseDoNotLapse(t *testing.T) {
 		unbounded(p)
 		p.Rule.Kind, p.Rule.Capacity, p.Rule.Refill = lease.Concurrency, 10, lease.Rate{}
 	}
-	for name, closed := range map[string]bool{"closed": true, "the close is lost": false} {
+	for name, test := range map[string]struct {
+		closed bool
+		tokens time.Duration // for how long the rule is of tokens after the report
+	}{"closed": {true, 0}, "the close is lost": {false, 0}, "the close comes late": {true, time.Minute}, "lost, and the rule stays": {false, time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.deadline(1, slots)
@@ -92,8 +95,9 @@ func TestSlotsInUseDoNotLapse(t *testing.T) {
 			r.deadline(2, nil)
 			r.ask(eu, 1, &pb.BudgetReport{Sequence: 2, GrantId: a.GetGrantId(), HeldTokens: 10})
 			r.ask(eu, 1, &pb.BudgetReport{Sequence: 3, WantTokens: 1, BoundNs: 1})
+			r.pass(test.tokens)
 			r.deadline(3, slots)
-			if closed {
+			if test.closed {
 				r.sync(&pb.SyncRequest{Holder: wire(eu), Epoch: 1, Closes: []*pb.GrantAccount{{Key: a.GetKey(), GrantId: a.GetGrantId(), HeldTokens: 10}}})
 			}
 			r.pass(time.Minute)
@@ -102,6 +106,20 @@ func TestSlotsInUseDoNotLapse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request that names its grant and is answered twice leaves the longer bound, too.
+func TestRepeatedReportKeepsTheLongerBound(t *testing.T) {
+	r := newRig(t)
+	r.deadline(1, nil)
+	a := r.hold()
+	r.deadline(2, func(p *lease.Policy) { p.MaxStaleness = 20 * time.Second })
+	r.ask(eu, 1, reporting(a, 2, staleness))
+	r.deadline(3, func(p *lease.Policy) { p.MaxStaleness = 10 * time.Second })
+	if again := r.ask(eu, 1, reporting(a, 2, staleness)); again.GetShortage() != pb.Shortage_SHORTAGE_STALE {
+		t.Fatalf("the repetition is answered %v", again)
+	}
+	r.requireLapse(20*time.Second + margin)
 }
 
 // A margin counts for the bound that it was declared with: a holder that goes by a longer
