@@ -166,10 +166,11 @@ func (m *Manager) look(k *keyState, now time.Duration) {
 	count, sum, need := k.budget.demand()
 	want := m.want(k, sum)
 	denied := k.denial(now)
+	stale := count > 0 && k.budget.Stale()
 	switch {
 	case count > 0 && k.free() < need && (denied == nil || need < denied.short(k.budget.holds.freed.Load(), k.held())),
-		count > 0 && (need == 0 && k.unknown(now) || k.budget.Stale()):
-		m.ask(k, need, k.recalling && !k.renewDue(now) && !k.budget.Stale())
+		count > 0 && need == 0 && k.unknown(now), stale:
+		m.ask(k, need, k.recalling && !k.renewDue(now) && !stale)
 	case k.hinted && (k.flight == 0 || k.hanging):
 		k.hinted, k.recalled = false, true
 		m.ask(k, need, false)

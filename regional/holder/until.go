@@ -51,7 +51,7 @@ func (m *Manager) bind(k *keyState, bound time.Duration) {
 	k.budget.until.Store(untilAfter(k.sentClocks, bound, m.cfg.Clocks))
 }
 
-// bound is what a report tells of how long the holder spends what it has, in
+// boundNs is what a report tells of how long the holder spends what it has, in
 // nanoseconds (see BudgetReport.bound_ns). Where slots are held, the work that holds
 // them goes on for as long as it likes.
 func (k *keyState) boundNs() int64 {
