@@ -132,7 +132,8 @@ func (v *view) readRegistrations() error {
 			all[r.Holder()] = r
 			return nil
 		}
-		return v.lose(kv, err)
+		v.lost[kv.Key] = err // until it is asked for
+		return nil
 	})
 	if err == nil {
 		v.registrations = all
@@ -151,18 +152,13 @@ func (v *view) readFences(id uint32) error {
 			all[lease.Holder{Region: f.Region, Instance: f.Instance}] = f.MinEpoch
 			return nil
 		}
-		return v.lose(kv, err)
+		v.lost[kv.Key] = err // until it is asked for
+		return nil
 	})
 	if err == nil {
 		v.fences[id] = all
 	}
 	return err
-}
-
-// lose keeps why a record cannot be read, until it is asked for.
-func (v *view) lose(kv store.KeyValue, err error) error {
-	v.lost[kv.Key] = err
-	return nil
 }
 
 // head is the shard's head.
