@@ -11,7 +11,7 @@ var deadlines = []Mutant{
 	{
 		Name: "counts-from-the-answer", Area: Deadlines, Rule: "C4.4", Seeds: 200, Aim: "deadlines", Scope: "deadline",
 		Breaks: "A holder counts its time from when the answer came, not from before the request was sent.",
-		Edits:  []Edit{swap(untilFile, "untilAfter(k.sentClocks, bound, m.cfg.Clocks)", "untilAfter(m.sentClocksOf(k), bound, m.cfg.Clocks)"), swap(untilFile, "// bound is what a report tells", "func (m *Manager) sentClocksOf(k *keyState) Clocks {\nif "+on+" {\nreturn m.cfg.Clocks()\n}\nreturn k.sentClocks\n}\n\n// bound is what a report tells")},
+		Edits:  []Edit{swap(untilFile, "untilAfter(k.sentClocks, bound, m.cfg.Clocks)", "untilAfter(m.sentClocksOf(k), bound, m.cfg.Clocks)"), swap(untilFile, "// boundNs is what a report tells", "func (m *Manager) sentClocksOf(k *keyState) Clocks {\nif "+on+" {\nreturn m.cfg.Clocks()\n}\nreturn k.sentClocks\n}\n\n// bound is what a report tells")},
 	},
 	{
 		Name: "sleep-is-not-counted", Area: Deadlines, Rule: "C4.4", Seeds: 200, Aim: "deadlines",
